@@ -125,7 +125,7 @@ def theirs(page: Page, command: str, folder: Path) -> bytes:
 
 
 def demo(page: Page, command: str, folder: Path) -> bytes:
-    with _server(f"{command} --port 0", "http://127.0.0.1:") as address:
+    with _server(f"{command} --port 0 --no-browser", "http://127.0.0.1:") as address:
         _open(page, address)
         page.value("document.getElementById('example-1').click()")
         page.wait("document.querySelector('#result h2') !== null")
@@ -195,7 +195,7 @@ SHOTS = {
         theirs,
     ),
     "serve": Shot(f"dualread serve {_READER} \\\n    --checkpoint {_ACTOR}", serve),
-    "demo": Shot(f"dualread demo --reader {_READER} \\\n    --checkpoint {_ACTOR}", demo),
+    "demo": Shot(f"dualread demo {_READER} \\\n    --checkpoint {_ACTOR}", demo),
 }
 
 

@@ -18,9 +18,6 @@ from dualread import limits
 from dualread.apps.ask import sending
 from dualread.apps.evaluate import log
 from dualread.apps.score.bundle import find, read_bundle
-from dualread.apps.serve import wire
-from dualread.apps.serve.chats import ClientLimits
-from dualread.apps.serve.demo.page import MAX_IMAGE_MEGABYTES
 from dualread.artifacts.tables import for_spreadsheets
 from dualread.artifacts.tensors import write_tensors
 from dualread.data import dicom_files, images
@@ -214,15 +211,9 @@ def test_a_log_is_read_up_to_a_bound(tmp_path, said):
     """`tests/data/logs` tries archives of Inspect."""
     says(said, GB=log._LARGEST // 10**9, times_its_size=inspect._LARGEST_RATIO)
     says(said, MB=inspect._ALWAYS_UNPACKED // 10**6)
+    large = sparse(tmp_path / "log.jsonl", log._LARGEST + 1)
     with pytest.raises(DataError, match="bytes"):
-        log.read_logged(
-            sparse(tmp_path / "log.jsonl", log._LARGEST + 1),
-            log_format="lm-eval",
-            score=None,
-            columns={},
-            cluster=None,
-            scale=None,
-        )
+        log.read_logged(large, log.LogOptions(log_format="lm-eval"), columns={}, cluster=None)
 
 
 @line("A picture")
@@ -251,12 +242,13 @@ def test_a_reply_is_bounded(said):
 
 @line("A request")
 def test_a_request_is_bounded(said):
-    """`tests/apps/serve` and `tests/apps/serve/demo` send requests: large, slow, many, and of other sites."""
-    defaults = ClientLimits()
+    """`tests/apps/serve` sends requests: large, slow, many, and of other sites."""
+    defaults = limits.ClientLimits()
     says(said, MB=defaults.megabytes, images=defaults.images, megapixels=defaults.megapixels)
-    says(said, requests=defaults.requests, values_of_JSON=f"{wire._MOST_VALUES:,}")
-    says(said, characters_of_text=f"{wire._MOST_TEXT:,}")
-    assert f"images of {MAX_IMAGE_MEGABYTES} MB" in said
+    says(said, requests=defaults.requests, values_of_JSON=f"{limits.REQUEST_VALUES:,}")
+    says(said, characters_of_text=f"{limits.REQUEST_CHARACTERS:,}", choices=limits.CHOICES, messages=limits.MESSAGES)
+    says(said, tokens_of_a_completion=f"{limits.COMPLETION_TOKENS:,}")
+    says(said, seconds_for_its_head=limits.SECONDS_FOR_HEAD, seconds_for_its_body=limits.SECONDS_FOR_BODY)
 
 
 @line("An archive of a data set")

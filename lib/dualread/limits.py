@@ -1,10 +1,11 @@
-"""What a file of somebody else may name; docs/trust.md says it for each kind of file, and what it may cost.
+"""What a file of somebody else may name, and how much such files and requests may cost; docs/trust.md says it for each.
 
 A name in a downloaded file is looked up among our own plugins. It leads to the import of another package only if the
 user has named that package: on the command line (`--plugins`), as an argument `plugins`, or in a study.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from dualread import plugins
@@ -12,6 +13,9 @@ from dualread.errors import ArtifactError, DualReadError
 
 JSON_BYTES = 10_000_000  # of bundle.json and of thresholds.json; those of a study have some thousand
 HEADER_BYTES = 50_000_000  # of a reader's header, which may hold the questions of the training data
+STORED_ANSWERS = 100  # of a bundle, by which an engine is checked
+STORED_CHARACTERS = 1000  # of the question of each
+STORED_TOKENS = 2**17
 
 
 class UntrustedNameError(DualReadError):
@@ -62,3 +66,41 @@ def check_size(file: Path, most: int, *, header: bool = False) -> Path:
         what = "its header has" if header else "has"
         raise ArtifactError(f"{file}: {what} {size:,} bytes, expected at most {most:,}. Download or export it again.")
     return file
+
+
+# --- What a client may send to a server, and how long it may take
+
+REQUEST_VALUES = 50_000  # of the JSON of a request; reading them takes less than half a second
+REQUEST_CHARACTERS = 100_000  # of all its texts: far more than fits into a prompt
+MESSAGES = 100  # of a request
+MESSAGE_PARTS = 1000
+URL_ESCAPES = 1_000_000  # of a data URL
+CHOICES = 128  # of a request, as in OpenAI's API
+TOP_LOG_PROBS = 20  # for each token, as there
+STOP_TEXTS = 16
+STOP_CHARACTERS = 1000  # of each
+SENT_OPTIONS = 100  # that are read; a question has at most ten
+ID_CHARACTERS = 200  # of the name of a question
+COMPLETION_TOKENS = 1000  # vLLM is opened for a few more, and transformers reserves memory for all of them
+REQUESTS_READ = 2  # that are parsed and whose images are decoded at once; one can take half a gigabyte
+BODIES = 8  # of all requests that are being sent or decoded: so many times the largest one
+SECONDS_FOR_HEAD = 5  # of a request
+SECONDS_FOR_BODY = 60
+SECONDS_TO_TAKE = 60  # what was sent
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientLimits:
+    """How much clients may send to a server; its options change it.
+
+    Attributes:
+        megabytes: Of one request, with its images in base64.
+        images: In one request.
+        megapixels: Of all images of one request.
+        requests: That are answered or wait at once.
+    """
+
+    megabytes: int = 32
+    images: int = 8
+    megapixels: int = 50
+    requests: int = 256

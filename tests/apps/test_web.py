@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from dualread import limits
 from dualread.apps.serve import web
 from tests.service import running
 
@@ -21,7 +22,7 @@ def told():
 @pytest.fixture
 def port(told, monkeypatch):
     """A server whose replies are endless; it notes in `told` how each of them ended."""
-    monkeypatch.setattr(web, "_SECONDS_TO_TAKE", 0.3)
+    monkeypatch.setattr(limits, "SECONDS_TO_TAKE", 0.3)
 
     async def app(scope, receive, send):
         while (await receive())["type"] != "http.request":

@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from dualread.evaluation import channel
+from dualread.evaluation import answer_metrics
 from dualread.evaluation.columns import Columns
 
 
@@ -15,18 +15,18 @@ ROWS = rows((0.0, False), (1.0, False), (0.5, True), (1.0, False), (0.5, False))
 
 
 def test_by_hand():
-    assert channel.imputed_share(ROWS) == 0.2
-    assert channel.unique_confidences(ROWS) == 3.0
-    assert channel.endpoint_share(ROWS) == 0.75
-    assert channel.imputed_share(rows((0.5, True))) == 1.0
+    assert answer_metrics.imputed_share(ROWS) == 0.2
+    assert answer_metrics.unique_confidences(ROWS) == 3.0
+    assert answer_metrics.endpoint_share(ROWS) == 0.75
+    assert answer_metrics.imputed_share(rows((0.5, True))) == 1.0
 
 
 def test_an_imputed_half_is_no_value_of_the_channel():
-    assert channel.unique_confidences(rows((0.5, True), (0.25, False))) == 1.0
-    assert channel.endpoint_share(rows((0.5, True), (1.0, False))) == 1.0
+    assert answer_metrics.unique_confidences(rows((0.5, True), (0.25, False))) == 1.0
+    assert answer_metrics.endpoint_share(rows((0.5, True), (1.0, False))) == 1.0
 
 
 def test_what_is_near_an_end_is_not_at_it():
     nearly = rows((1.0 - 2**-53, False), (5e-324, False), (1.0, False))
-    assert channel.unique_confidences(nearly) == 3.0
-    assert channel.endpoint_share(nearly) == pytest.approx(1 / 3)
+    assert answer_metrics.unique_confidences(nearly) == 3.0
+    assert answer_metrics.endpoint_share(nearly) == pytest.approx(1 / 3)

@@ -6,8 +6,8 @@ import pytest
 
 from dualread.evaluation.columns import Columns
 from dualread.evaluation.conditions import CONDITION_METRICS, condition_rows, undefined_rows
-from dualread.evaluation.join import conditions_of
 from dualread.evaluation.pair_metrics import limits
+from dualread.evaluation.side_by_side import conditions_of
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 
 # Six questions about three images. Under original: 4 right; under the other condition: 2 right.

@@ -1,6 +1,6 @@
 import polars as pl
 
-from dualread.evaluation.families import family_rows
+from dualread.evaluation.conditions import family_rows
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 
 DRAWS = ImageDraws(names=("study", "slake", "test"), image_ids=("i", "j"), replicates=0)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from dualread.evaluation import channel, metrics
+from dualread.evaluation import answer_metrics, metrics
 from dualread.evaluation.columns import Columns
 from dualread.evaluation.costs import generation_cost, scoring_cost
 from dualread.evaluation.decimals import as_float64
@@ -109,9 +109,9 @@ CASES = {
     "certified: a risk of -0.1": lambda: certified(1, risk=-0.1),
     "certified: a risk of 1": lambda: certified(1, risk=1.0),
     "certified: a delta of 0": lambda: certified(1, delta=0.0),
-    "unique: no valid confidence": lambda: channel.unique_confidences(IMPUTED),
-    "endpoints: no valid confidence": lambda: channel.endpoint_share(IMPUTED),
-    "imputed: no rows": lambda: channel.imputed_share(IMPUTED.where(np.zeros(2, dtype=np.bool_))),
+    "unique: no valid confidence": lambda: answer_metrics.unique_confidences(IMPUTED),
+    "endpoints: no valid confidence": lambda: answer_metrics.endpoint_share(IMPUTED),
+    "imputed: no rows": lambda: answer_metrics.imputed_share(IMPUTED.where(np.zeros(2, dtype=np.bool_))),
     "kernel: a cluster beyond the draws": lambda: kernels.auroc_kernel(
         np.array(TWO), np.array(RIGHT_WRONG), np.array([0, 2]), 2
     ),

@@ -7,12 +7,12 @@ import pytest
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import (
     ANSWER_METRICS,
+    CHANNEL_METRICS,
+    FURTHER_METRICS,
     NOISE_FLOOR,
     SQUARED_CALIBRATION_ERROR,
 )
-from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.explained import COUNTS, METRICS
-from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.schema.metrics import FurtherMetric

@@ -376,8 +376,8 @@ MUTANTS = (
     Mutant(
         "a token that begins where a text of stop cuts off is said to be in the text",
         "apps/serve/texts.py",
-        "if not self.is_cut or start < len(self._text)]",
-        "if not self.is_cut or start <= len(self._text)]",
+        "for start, event in waiting if ends or start < len(text)]",
+        "for start, event in waiting if ends or start <= len(text)]",
         (
             "apps/serve/service/test_texts.py",
             "apps/serve/test_client.py::test_a_text_of_stop_cuts_off_the_answer_whole_and_streamed",
@@ -389,6 +389,20 @@ MUTANTS = (
         '[sys.executable, "-P", "-m", vllm_process.__name__, str(end)]',
         '[sys.executable, "-m", vllm_process.__name__, str(end)]',
         ("apps/serve/service/test_vllm_process.py",),
+    ),
+    Mutant(
+        "a key keeps out who opens the page",
+        "apps/serve/application.py",
+        'if request.url.path in ("/health", *public)',
+        'if request.url.path in ("/health",)',
+        ("apps/serve/test_page.py",),
+    ),
+    Mutant(
+        "bodies that are being sent together are not bounded",
+        "apps/serve/web.py",
+        "if self._n_bytes > limits.BODIES * most:",
+        "if len(body) > limits.BODIES * most:",
+        ("apps/serve/test_hostile.py",),
     ),
     Mutant(
         "a page of another site asks the server by a name of its own",

@@ -13,12 +13,9 @@ import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from dualread.apps.ask import sending
-from dualread.apps.ask.sending import Endpoint, SendingLimits, send
-from dualread.apps.ask.study import Asking
+from dualread.apps.ask.sending import Endpoint, SendingLimits
 from dualread.errors import ArtifactError
-from dualread.models.service.requests import image_url
-from dualread.study.files import load
-from tests.apps.ask.conftest import ABOUT, FAST, FIRST, lines, reply
+from tests.apps.ask.conftest import ABOUT, FAST, FIRST, lines, reply, send_all
 
 KEY = "sk-Live+4/f9?~>?~>?a1c7+e2"  # its base64 has + or / wherever it begins
 # The ways in which a service or a proxy shows what it was sent.
@@ -35,9 +32,8 @@ ECHOES = {
 
 
 def sent(study, service, address=None, key=KEY, **limits):
-    asking = Asking(load([study], Path()), [study])
     to = Endpoint(address=address or service.address, key=key)
-    return send(asking, to, SendingLimits(**FAST | limits), image_url("data"))
+    return send_all(study, to, SendingLimits(**FAST | limits))
 
 
 def written():
@@ -86,8 +82,8 @@ def test_an_answer_with_the_key_is_none_and_other_fields_lose_it(study, service)
     service.behave = behave
     assert sent(study, service) == 1
     assert KEY not in written()
-    [rejected] = lines("rejected.jsonl")
-    assert rejected["reason"] == "the reply holds the key that was sent"
+    [rejected] = lines(answered=False)
+    assert rejected["error"]["message"] == "the reply holds the key that was sent"
     assert set(lines()[0]["response"]["body"]) <= {"choices", "usage"}
     assert lines()[0]["response"]["request_id"] == "r-[hidden]"
 

@@ -5,7 +5,7 @@ import pytest
 
 import dualread
 from dualread.artifacts.tables import read_table
-from dualread.evaluation.further_metrics import FURTHER_METRICS
+from dualread.evaluation.answer_metrics import FURTHER_METRICS
 from dualread.schema.columns import METRICS
 from dualread.schema.metrics import Bootstrap, ComputeMetricsSpec, ExportAnswersSpec, Metrics
 from dualread.stages import compute_metrics, export_answers

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from dualread.apps.ask.study import Asking, RequestBatch
+from dualread.apps.ask.study import Asking, ShardRequests
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.models.actor import ReadSpec, read_states
 from dualread.models.backbones.opened import Opened, open_checkpoint
@@ -18,7 +18,7 @@ from dualread.schema.columns import CHOICES, GENERATIONS
 from dualread.schema.recorded import Facts
 from dualread.schema.study import Config
 
-LogProbs = Callable[[RequestBatch, pl.DataFrame], dict[str, Sequence[float]]]
+LogProbs = Callable[[ShardRequests, pl.DataFrame], dict[str, Sequence[float]]]
 
 
 class Source:
@@ -38,7 +38,7 @@ class Source:
             return read_table(folder / "choices.parquet", CHOICES)
         return read_parts(folder, GENERATIONS).sort("sample_id", "sample_index")
 
-    def exact(self, batch: RequestBatch, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
+    def exact(self, batch: ShardRequests, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
         """The log-probabilities of a replay, by sample_id, in 64 bits."""
         questions = {request.question.sample_id: request.question for request in batch.requests()}
         requests = []
@@ -49,7 +49,7 @@ class Source:
         return dict(zip(rows["sample_id"], (one.token_log_probs.tolist() for one in replayed), strict=True))
 
 
-def stored(batch: RequestBatch, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
+def stored(batch: ShardRequests, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
     """The log-probabilities that a study keeps of its generation, in 32 bits."""
     return dict(zip(rows["sample_id"], rows["token_log_probs"].to_list(), strict=True))
 

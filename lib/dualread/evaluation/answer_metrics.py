@@ -10,10 +10,9 @@ from math import sqrt
 import numpy as np
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.columns import Columns, on_columns
 from dualread.evaluation.metric import AnswerMetric, BuildKernel, Metric
-from dualread.evaluation.metrics import calibration_chance, calibration_error, correctness, discrimination, selective
+from dualread.evaluation.metrics import calibration_chance, calibration_error, discrimination, selective
 from dualread.evaluation.statistics.clusters import Clusters, effective_number, undefined
 from dualread.evaluation.statistics.kernels import Kernel, linear_kernel, mean_kernel, rank_kernel
 from dualread.evaluation.statistics.t_replicates import spread_of_losses, spread_of_ranks, t_stretch
@@ -24,6 +23,57 @@ ECE_NOISE_FLOOR = Metric(
     is_count=True,
 )
 NOISE_FLOOR = ECE_NOISE_FLOOR.name
+
+
+# What a source of confidences can express: how often it gives a valid value, and how many different values. Unique
+# values and endpoints are counted among valid values only, without the imputed 0.5 (paper, "Confidence-support audit");
+# all other metrics keep imputed rows.
+
+
+def imputed_share(rows: Columns) -> float:
+    """Return the share of rows without a valid confidence, in [0, 1].
+
+    Raises:
+        UndefinedMetricError: There are no rows.
+    """
+    if len(rows) == 0:
+        raise UndefinedMetricError("no rows")
+    return int(np.count_nonzero(rows["imputed"])) / len(rows)
+
+
+def unique_confidences(rows: Columns) -> float:
+    """Return the number of different valid confidences.
+
+    Raises:
+        UndefinedMetricError: No row has a valid confidence.
+    """
+    return float(len(np.unique(_valid(rows))))
+
+
+def endpoint_share(rows: Columns) -> float:
+    """Return the share of valid confidences that are exactly 0 or 1, in [0, 1].
+
+    Raises:
+        UndefinedMetricError: No row has a valid confidence.
+    """
+    valid = _valid(rows)
+    return int(np.count_nonzero((valid == 0.0) | (valid == 1.0))) / len(valid)
+
+
+def _valid(rows: Columns) -> np.ndarray:
+    valid = rows["confidence"][~rows["imputed"]]
+    if len(valid) == 0:
+        raise UndefinedMetricError(f"no valid confidence among {len(rows)} rows")
+    return valid
+
+
+# The share of answers whose confidence is imputed, and the support of the others.
+IMPUTED_SHARE = AnswerMetric(name="imputed_share", value=imputed_share)
+ENDPOINT_SHARE = AnswerMetric(name="endpoint_share", head="Endpt.", value=endpoint_share)
+UNIQUE_CONFIDENCES = AnswerMetric(
+    name="unique_confidences", head="Unique", digits=0, is_count=True, value=unique_confidences
+)
+CHANNEL_METRICS = {metric.name: metric for metric in (IMPUTED_SHARE, ENDPOINT_SHARE, UNIQUE_CONFIDENCES)}
 
 
 def _mean_of(losses: Callable[[Columns], np.ndarray]) -> BuildKernel:
@@ -68,7 +118,7 @@ ACCURACY = AnswerMetric(
     head="Acc.",
     better="higher",
     is_of_actor=True,
-    value=on_columns(correctness.accuracy, "correct"),
+    value=on_columns(discrimination.accuracy, "correct"),
     counts=_is_correct,
     kernel=_mean_of(_is_correct),
     spread=spread_of_losses,
@@ -184,3 +234,36 @@ STORED = tuple(name for name, metric in ANSWER_METRICS.items() if metric.is_stor
 # with the rarer kind of answer.
 WITH_PERCENTILES = tuple(name for name in WITH_REPLICATES if not ANSWER_METRICS[name].counts)
 FEW_IMAGES = 10
+
+# Metrics that others report besides: `dualread evaluate` has them all, a study those that its `metrics.further` names.
+# They are functions of AURC and accuracy, or another choice of bins, and have no intervals of their own.
+ECE_EQUAL_MASS = AnswerMetric(
+    name="ece15_equal_mass",
+    head="ECE, equal mass",
+    better="lower",
+    value=on_columns(calibration_error.ece_equal_mass, "confidence", "correct"),
+    is_of_probabilities=True,
+)
+AUARC = AnswerMetric(
+    name="auarc",
+    head="AUARC",
+    better="higher",
+    value=on_columns(selective.auarc, "confidence", "correct"),
+)
+E_AURC = AnswerMetric(
+    name="e_aurc",
+    head="E-AURC",
+    better="lower",
+    value=on_columns(selective.e_aurc, "confidence", "correct"),
+)
+PREDICTION_REJECTION_RATIO = AnswerMetric(
+    name="prediction_rejection_ratio",
+    head="PRR",
+    better="higher",
+    value=on_columns(selective.prediction_rejection_ratio, "confidence", "correct"),
+    is_signed=True,
+)
+
+FURTHER_METRICS: dict[str, AnswerMetric] = {
+    metric.name: metric for metric in (ECE_EQUAL_MASS, AUARC, E_AURC, PREDICTION_REJECTION_RATIO)
+}

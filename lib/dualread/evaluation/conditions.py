@@ -1,20 +1,24 @@
 """Metrics of answers under any condition that is none of the paper's: other images, other prompts.
 
 In the metrics table the subset is condition:<name>. Each answer is compared with the answer of the same question under
-the condition `original`, whose own values are beside them as condition:original.
+the condition `original`, whose own values are beside them as condition:original. Beside these are the metrics per
+content family, family:<name>.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
+import polars as pl
 
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR
 from dualread.evaluation.columns import Columns, decisive, on_columns
-from dualread.evaluation.estimates import Estimate, measure, undefined, with_limits
+from dualread.evaluation.estimates import Estimate, measure, noise_floor, undefined, with_limits
 from dualread.evaluation.join import Rows
 from dualread.evaluation.metric import PairMean, PairMetric
-from dualread.evaluation.metrics import calibration_error, correctness, discrimination, grounding
-from dualread.evaluation.other_conditions import ORIGINAL
+from dualread.evaluation.metrics import calibration_error, discrimination, grounding
 from dualread.evaluation.pair_metrics import drop, limits, of_sample, preference
+from dualread.evaluation.side_by_side import ORIGINAL
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, including, interval
 from dualread.evaluation.statistics.clusters import Clusters
 from dualread.evaluation.statistics.kernels import auroc_kernel
@@ -23,6 +27,8 @@ from dualread.evaluation.statistics.t_intervals import Limits
 from dualread.evaluation.statistics.t_replicates import spread_of_ranks
 
 PREFIX = "condition:"
+FAMILY_PREFIX = "family:"
+FAMILY_METRICS = ("accuracy", "auroc", "ece15", "brier")
 _IMAGE = "other_image_id"
 _DECISIVE = decisive("other")
 
@@ -36,7 +42,7 @@ ACCURACY = PairMetric(
     head="Acc.",
     better="higher",
     is_of_actor=True,
-    value=on_columns(correctness.accuracy, "correct_other"),
+    value=on_columns(discrimination.accuracy, "correct_other"),
 )
 CONFIDENCE = PairMetric(
     name="mean_confidence",
@@ -140,3 +146,33 @@ def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> Limits:
     percentiles = interval(spread_of_ranks(values, estimate, images))
     low, high = including(percentiles.low, percentiles.high, estimate)
     return None if low is None or high is None else (low, high)
+
+
+def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ImageDraws) -> list[dict]:
+    """Return one mapping per (family, metric) as `estimates.estimate` does; none if the manifest has no families.
+
+    The families of questions, such as organ, position or abnormality, are those that the data set names. These metrics
+    have no intervals and use the original images alone.
+
+    Args:
+        answers: The joined answers of one (data set, split).
+        manifest: Its manifest table.
+        draws: Its images, for the noise floor of the ECE.
+    """
+    families = manifest.select("sample_id", "content_family").drop_nulls()
+    if families.is_empty():
+        return []
+    joined = answers.join(families, on="sample_id", how="inner", validate="1:1").sort("content_family", "sample_id")
+    metrics = {
+        **{name: ANSWER_METRICS[name].value for name in FAMILY_METRICS},
+        NOISE_FLOOR: partial(noise_floor, draws=draws),
+    }
+    return [
+        measure(
+            FAMILY_PREFIX + frame["content_family"][0], name, metric, rows, n=len(frame), n_clusters=n_clusters
+        )._asdict()
+        for frame in joined.partition_by("content_family", maintain_order=True)
+        for subset in [FAMILY_PREFIX + frame["content_family"][0]]
+        for rows, n_clusters in [(Columns.of(frame), frame["image_id"].n_unique())]
+        for name, metric in metrics.items()
+    ]

@@ -214,16 +214,10 @@ def compare(results: Results, contrasts: Sequence[ContrastSpec]) -> list[dict]:
         values = {method: results.value(cell, method) for method in methods}
         rows += [{**of_cell, "method": method, **value.columns()} for method, value in values.items()]
         for contrast in contrasts:
-            if _covers(contrast, cell):
+            is_compared = contrast.metrics is None or of_cell["metric"] in contrast.metrics
+            if is_compared and of_cell["dataset"] in contrast.datasets and of_cell["split"] == contrast.split:
                 rows += [{**of_cell, **row} for row in _differences(contrast, values)]
     return rows
-
-
-def _covers(contrast: ContrastSpec, cell: Cell) -> bool:
-    """Return whether the contrast is asked for in this cell."""
-    _, dataset, split, metric = cell
-    is_compared = contrast.metrics is None or metric in contrast.metrics
-    return is_compared and dataset in contrast.datasets and split == contrast.split
 
 
 def _differences(contrast: ContrastSpec, values: Mapping[str, OverSeeds]) -> Iterator[dict]:

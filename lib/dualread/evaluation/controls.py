@@ -14,7 +14,7 @@ References:
 
 from dualread.evaluation.columns import decisive, on_columns, strict_decisive
 from dualread.evaluation.metric import PairMean, PairMetric
-from dualread.evaluation.metrics import correctness, discrimination, grounding
+from dualread.evaluation.metrics import discrimination, grounding
 from dualread.evaluation.pair_metrics import drop, of_sample, preference
 
 _FIXED, _SHUFFLED, _IMAGE = decisive("fixed"), decisive("shuffled"), "shuffled_image_id"
@@ -45,7 +45,7 @@ SHUFFLED_ACCURACY = PairMetric(
     name="shuffled_accuracy",
     head="Acc.",
     is_of_actor=True,
-    value=on_columns(correctness.accuracy, "correct_shuffled"),
+    value=on_columns(discrimination.accuracy, "correct_shuffled"),
 )
 # The accuracy on the own images minus that on the shuffled ones.
 SHUFFLED_ACCURACY_DROP = PairMetric(

@@ -74,15 +74,11 @@ def once_float32(values: np.ndarray) -> np.ndarray | None:
     """
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32)
-    if not np.array_equal(narrow, values) or not any(_digits(value) >= _LONG for value in values.tolist()):
+    written = (f"{value!r}".lower().partition("e")[0].replace(".", "") for value in values.tolist())
+    has_long = any(len(digits.lstrip("-0").rstrip("0")) >= _LONG for digits in written)  # significant digits
+    if not np.array_equal(narrow, values) or not has_long:
         return None
     return as_float64(narrow)
-
-
-def _digits(value: float) -> int:
-    """Return how many significant digits it takes to write a number."""
-    digits = f"{value!r}".lower().partition("e")[0].replace(".", "").lstrip("-0")
-    return len(digits.rstrip("0"))
 
 
 def as_array(values: Any, *, name: str = "values") -> np.ndarray:

@@ -20,8 +20,7 @@ import numpy as np
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.contrasts import OverSeeds, tested
-from dualread.evaluation.metrics.correctness import accuracy
-from dualread.evaluation.metrics.discrimination import auroc
+from dualread.evaluation.metrics.discrimination import accuracy, auroc
 from dualread.evaluation.samples import mean_sample
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, mean_kernel

@@ -12,12 +12,12 @@ from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import (
     ANSWER_METRICS,
+    FURTHER_METRICS,
     NOISE_FLOOR,
     WITH_PERCENTILES,
     WITH_REPLICATES,
 )
 from dualread.evaluation.columns import CellColumns, Columns, OfColumns, all_rows
-from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.metric import AnswerMetric, PairMetric
 from dualread.evaluation.metrics import calibration_chance
 from dualread.evaluation.pair_metrics import PAIR_METRICS, PairValues, limits, stored_pairs

@@ -11,8 +11,16 @@ from functools import partial
 import polars as pl
 
 from dualread.errors import ArtifactError
-from dualread.evaluation.other_conditions import FIXED_PREFIX, SHUFFLED, beside_original, conditions_of
-from dualread.evaluation.same_rows import beside, check_same_questions, refuse_rows, some
+from dualread.evaluation.side_by_side import (
+    FIXED_PREFIX,
+    SHUFFLED,
+    beside,
+    beside_original,
+    check_same_questions,
+    conditions_of,
+    refuse_rows,
+    some,
+)
 
 NO_DONORS = "no same-question donors"
 _OTHER_IMAGE = "answers were generated on another image than the pair's donor"
@@ -77,9 +85,11 @@ def join(
         raise ArtifactError(
             f"{where}/{ungraded[0]}: there are predictions but no graded answers. Grade this shard first."
         )
-    scored = {
-        condition: _scored(where, condition, frame, graded[condition]) for condition, frame in predictions.items()
-    }
+    scored = {}
+    for condition, frame in predictions.items():
+        check_same_questions(f"{where}/{condition}", frame, "predictions", graded[condition], "graded answers")
+        labels = graded[condition].select("sample_id", "image_id", "canonical_answer", "correct")
+        scored[condition] = beside(labels, frame.select("confidence", "imputed"))
     original = _condition(where, scored, "original")
     check_same_questions(f"{where}/original", original, "answers", questions, "manifest")
     answers = beside(questions, original.drop("sample_id", "image_id"))
@@ -108,12 +118,6 @@ def _by_cluster(clusters: Mapping[str, str], rows: Rows) -> Rows:
     if isinstance(rows, str) or not clusters:
         return rows
     return rows.with_columns(pl.col("^(.*_)?image_id$").replace(clusters))
-
-
-def _scored(where: str, condition: str, predictions: pl.DataFrame, graded: pl.DataFrame) -> pl.DataFrame:
-    check_same_questions(f"{where}/{condition}", predictions, "predictions", graded, "graded answers")
-    labels = graded.select("sample_id", "image_id", "canonical_answer", "correct")
-    return beside(labels, predictions.select("confidence", "imputed"))
 
 
 def _condition(where: str, scored: dict[str, pl.DataFrame], name: str) -> pl.DataFrame:

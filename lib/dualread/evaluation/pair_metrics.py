@@ -14,7 +14,7 @@ import scipy  # loads its submodules when they are first used
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.columns import Columns, Mask, OfColumns, decisive, on_columns, power, strict_decisive
 from dualread.evaluation.metric import PairMean, PairMetric
-from dualread.evaluation.metrics import correctness, grounding
+from dualread.evaluation.metrics import discrimination, grounding
 from dualread.evaluation.statistics.jackknife import Variance
 from dualread.evaluation.statistics.t_intervals import Limits, logit_interval
 
@@ -138,12 +138,12 @@ STRICT_CCG_AUC = PairMetric(
 ACCURACY_REAL = PairMetric(
     name="accuracy_real",
     head="Acc.ʳᵉᵃˡ",
-    value=on_columns(correctness.accuracy, "correct_real"),
+    value=on_columns(discrimination.accuracy, "correct_real"),
 )
 ACCURACY_DONOR = PairMetric(
     name="accuracy_donor",
     head="Acc.ʰⁿ",
-    value=on_columns(correctness.accuracy, "correct_donor"),
+    value=on_columns(discrimination.accuracy, "correct_donor"),
 )
 VRS = PairMetric(
     name="vrs",

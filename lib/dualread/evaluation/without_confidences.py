@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
-from dualread.evaluation import controls, families
+from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
-from dualread.evaluation.conditions import undefined_rows
+from dualread.evaluation.conditions import FAMILY_METRICS, FAMILY_PREFIX, undefined_rows
 from dualread.evaluation.estimates import SUBSETS, undefined
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import names_of
@@ -36,8 +36,8 @@ def without_confidences(
         questions: The manifest: answer_type, cluster_id, content_family.
         target_risk_percent: The target risks of thresholds.
         reason: Why there are no confidences.
-        conditions: The conditions that have metrics of their own, see `other_conditions.conditions_of`.
-        further: Names of `further_metrics.FURTHER_METRICS` that the study computes as well.
+        conditions: The conditions that have metrics of their own, see `side_by_side.conditions_of`.
+        further: Names of `answer_metrics.FURTHER_METRICS` that the study computes as well.
     """
     of_answers = (*_OF_ANSWERS, *further)
     at_risks = tuple(names_of(target_risk_percent))
@@ -47,7 +47,7 @@ def without_confidences(
         yield from (undefined(subset, name, reason)._asdict() for name in _OF_OTHERS)
     known = questions.drop_nulls("content_family").sort("content_family")
     for (family,), asked in known.group_by("content_family", maintain_order=True):
-        yield from _rows(f"{families.PREFIX}{family}", (*families.METRICS, NOISE_FLOOR), asked, reason)
+        yield from _rows(f"{FAMILY_PREFIX}{family}", (*FAMILY_METRICS, NOISE_FLOOR), asked, reason)
     yield from undefined_rows(conditions, reason)
 
 

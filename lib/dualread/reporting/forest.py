@@ -17,8 +17,8 @@ from dualread.evaluation.answer_metrics import AUROC
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 from dualread.evaluation.statistics.p_values import P, holm
-from dualread.reporting.tables.format import number
 from dualread.reporting.tables.significance import is_significant
+from dualread.reporting.tables.values import number
 
 Row = Mapping[str, Any]
 
@@ -117,17 +117,14 @@ def rows_of(
             if (row := values.get(method)) is not None:
                 named = {"metric": metric, "method": method, "label": label}
                 shown = {name: row.get(name) for name in _ESTIMATE}
-                verdict = {"above": False if nulls else _above_chance(shown)} | verdicts.get(method, {})
+                ends = [shown["low"], *([] if shown["low_retrained"] is None else [shown["low_retrained"]])]
+                above_chance = None not in ends and min(ends) > CHANCE and not shown["short"]
+                verdict = {"above": above_chance and not nulls} | verdicts.get(method, {})
                 role = {"role": NULL} if method in nulls else {"role": METHOD, **verdict}
                 yield {**names, **named, **shown, **role}
         if limit is not None and metric == AUROC.name:
             shown = {name: limit.get(name) for name in _ESTIMATE}
             yield {**names, "metric": metric, "label": LIMIT_LABEL, "role": LIMIT, **shown}
-
-
-def _above_chance(row: Row) -> bool:
-    ends = [row["low"], *([] if row["low_retrained"] is None else [row["low_retrained"]])]
-    return None not in ends and min(ends) > CHANCE and not row["short"]
 
 
 def scale(values: pl.DataFrame) -> tuple[float, float]:

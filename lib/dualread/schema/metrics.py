@@ -10,7 +10,7 @@ from dualread.schema.base import AtLeastOne, Distinct, Listed, Name, Names, Sect
 Metric = Literal["auroc", "brier", "squared_calibration_error", "natural_ccg_auc", "strict_ccg_auc"]
 
 
-# What others report besides (`evaluation.further_metrics.FURTHER_METRICS`).
+# What others report besides (`evaluation.answer_metrics.FURTHER_METRICS`).
 FurtherMetric = Literal["ece15_equal_mass", "auarc", "e_aurc", "prediction_rejection_ratio"]
 
 

@@ -1,7 +1,7 @@
 """Stage compare_with_paper: compare every cell that the paper prints with the study, and the paper with itself.
 
 inputs:  for each table that the paper also has, the build_table artifact under the table's name
-output:  paper_comparison.csv (columns: `dualread.reporting.comparison.cells`), paper_comparison.md
+output:  paper_comparison.csv (columns: `dualread.reporting.comparison`), paper_comparison.md
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.reporting.comparison.cells import ComparedStudy, compare, page
+from dualread.reporting.comparison import ComparedStudy, compare, page
 from dualread.schema.metrics import CompareWithPaperSpec
 
 

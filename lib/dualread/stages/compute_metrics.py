@@ -23,11 +23,10 @@ from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
-from dualread.evaluation.conditions import condition_rows
+from dualread.evaluation.conditions import condition_rows, family_rows
 from dualread.evaluation.estimates import MethodEstimates, estimate
-from dualread.evaluation.families import family_rows
-from dualread.evaluation.other_conditions import conditions_of
 from dualread.evaluation.samples import PAIR_IMAGES
+from dualread.evaluation.side_by_side import conditions_of
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences

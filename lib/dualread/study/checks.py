@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dualread import plugins
-from dualread.evaluation.other_conditions import conditions_of
+from dualread.evaluation.side_by_side import conditions_of
 from dualread.models import prompts
 from dualread.readers.declarations import problems
 from dualread.schema.answers import name_and_settings

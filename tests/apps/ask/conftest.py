@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from PIL import Image
 from dualread.apps import main as program
 from dualread.apps.ask.sending import Endpoint, SendingLimits, send
 from dualread.apps.ask.study import Asking
-from dualread.models.service.requests import image_url
 from dualread.study.files import load
 from tests.service import Fake, completion, serving
 from tests.stages.shards import manifest_rows, write
@@ -88,13 +88,20 @@ FAST = {"at_once": 3, "per_minute": 60_000, "timeout_seconds": 5.0, "retries": 1
 
 def sent(study: Path, service: Fake, **limits: Any) -> int:
     """Send what is open; return the number of requests that failed."""
-    asking = Asking(load([study], Path()), [study])
     to = Endpoint(address=service.address, key="secret")
-    return send(asking, to, SendingLimits(**FAST | limits), image_url("data"))
+    return send_all(study, to, SendingLimits(**FAST | limits))
 
 
-def lines(name: str = "responses/sent.jsonl") -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path("answers", name).read_text().splitlines()]
+def send_all(study: Path, to: Endpoint, limits: SendingLimits) -> int:
+    """Send what is open as the program does."""
+    asking = Asking(load([study], Path()), [study])
+    return sum(send(folder, partial(asking.batches, folder), to, limits) for folder in asking.folders)
+
+
+def lines(*, answered: bool = True) -> list[dict[str, Any]]:
+    """Return the responses that were kept; or the lines of requests that were not answered."""
+    sent = [json.loads(line) for line in Path("answers/responses/sent.jsonl").read_text().splitlines()]
+    return [line for line in sent if ((line["response"] or {}).get("status_code") == 200) is answered]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.apps.ask import study as files
+from dualread.apps.ask import sending
 from dualread.data.questions.audit import LINKED
 from tests.apps.ask.conftest import ABOUT, FIRST, counted, reply
 
@@ -39,7 +39,7 @@ def test_what_is_open_is_written_in_two_rounds(ask):
 
 
 def test_large_files_are_split(ask, monkeypatch):
-    monkeypatch.setattr(files, "_MOST_LINES", 10)
+    monkeypatch.setattr(sending, "_MOST_LINES", 10)
     ask()
     assert (len(requests(1)), len(requests(2))) == (10, FIRST - 10)
     assert len({line["custom_id"] for part in (1, 2) for line in requests(part)}) == FIRST

@@ -89,7 +89,7 @@ def test_the_page_says_over_what_its_intervals_are(written, columns, cluster, un
     for words in (f"95% intervals over other {units} ", f"interval over other {units}.", f"on the same {units} "):
         assert words in said
     if units != "images":
-        printed = [line.text for line in report.first(found, seed=0)] + list(report.lines(found, seed=0))
+        printed = [line.text for line in report.first(found)] + list(report.lines(found))
         assert not re.search("images?\\b", said)  # there are none
         about = [line for line in printed if "image" in line and not line.startswith(tuple(COUNTS))]
         assert not [line for line in about if "column" not in line]

@@ -35,7 +35,7 @@ def rows(frame, subset="all"):
 
 
 def printed(folder, answers=ANSWERS, pairs=None, replicates=50):
-    return list(report.lines(found_in(folder, answers, pairs, replicates=replicates), seed=0))
+    return list(report.lines(found_in(folder, answers, pairs, replicates=replicates)))
 
 
 def test_values_by_hand(tmp_path):
@@ -125,7 +125,7 @@ def test_what_is_printed(tmp_path):
     texts = {}
     for name, (answers, pairs, options) in PRINTED.items():
         found = found_in(tmp_path, answers, pairs, **options)
-        all_that_is_said = list(report.lines(found, seed=0))
+        all_that_is_said = list(report.lines(found))
         lines = all_that_is_said if name in WHOLE else all_that_is_said[:3]
         lines = [*(line.text for line in summary(found)), "", *lines]
         texts[name] = "\n".join(lines).replace(f"{tmp_path}/", "")
@@ -149,7 +149,7 @@ def test_the_ece_is_read_beside_chance_and_has_no_interval(tmp_path, shift, word
     values = {row["metric"]: row for row in of.to_dicts()}
     ece, floor = values["ece15"]["estimate"], values["ece15_noise_floor"]["estimate"]
     assert (ece < floor) == (word == "not above")
-    lines = list(report.lines(found, seed=0))
+    lines = list(report.lines(found))
     (line,) = (line for line in lines if line.startswith("ece15 ") and " wide " in line)
     assert line.split()[:5] == ["ece15", "wide", f"{ece:.4f}", "90", "90"]
     assert line.endswith(f"{word} {floor:.4f}, which calibrated confidences {verb} by chance")
@@ -162,7 +162,7 @@ def test_differences_of_the_ece_have_a_reason_in_place_of_interval_and_p_value(t
     eces = {r["method"]: r["estimate"] for r in found.metrics.filter(metric="ece15", subset="all").to_dicts()}
     assert row["estimate"] == eces["wide"] - eces["constant"]
     assert [row[name] for name in ("low", "high", "p", "p_holm")] == [None] * 4
-    lines = list(report.lines(found, seed=0))
+    lines = list(report.lines(found))
     (line,) = (line for line in lines if line.startswith("ece15") and "wide - constant" in line)
     assert "no interval and no p-value: calibrated methods differ in it by chance" in line
     (other,) = found.differences.filter(pl.col("metric") == "squared_calibration_error").to_dicts()
@@ -178,7 +178,7 @@ def test_answers_that_are_kept_have_intervals(tmp_path):
     wrong = answers["correct"].to_numpy()[kept] == 0
     assert (row["coverage_low"], row["coverage_high"]) == share_interval(kept, np.arange(90))
     assert (row["risk_low"], row["risk_high"]) == share_interval(wrong, np.arange(len(wrong)))
-    (line,) = (line for line in report.lines(found, seed=0) if " wide " in line and " empirical " in line)
+    (line,) = (line for line in report.lines(found) if " wide " in line and " empirical " in line)
     assert f"{row['risk_low']:.4f} to {row['risk_high']:.4f}" in line
 
 

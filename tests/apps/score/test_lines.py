@@ -135,14 +135,12 @@ def test_arguments_that_contradict_each_other_are_refused_before_anything_is_loa
     assert said in capsys.readouterr().err
 
 
-def test_windows_are_given_as_numbers_between_colons_and_commas(monkeypatch):
+def test_windows_are_given_as_numbers_between_colons_and_commas():
     parser = argparse.ArgumentParser()
     arguments.add_arguments(parser)
     given = ["--reader", "mine"]
-    asked = []
-    monkeypatch.setattr(scoring.Scorer, "load", lambda **how: asked.append(how["ct_windows"]))
-    for more in ([], ["--ct-windows=-1024:1024,-135:215,0:80"]):
-        arguments.load(parser.parse_args(given + more), batch_size=1)
-    assert asked == [None, [[-1024, 1024], [-135, 215], [0, 80]]]
+    assert parser.parse_args(given).ct_windows is None
+    windows = parser.parse_args([*given, "--ct-windows=-1024:1024,-135:215,0:80"]).ct_windows
+    assert windows == [[-1024, 1024], [-135, 215], [0, 80]]
     with pytest.raises(SystemExit):
         parser.parse_args([*given, "--ct-windows=medgemma"])

@@ -11,7 +11,6 @@ import pytest
 import dualread
 from dualread.apps.score import answering, lines
 from dualread.apps.score.results import Scored, ShownQuestion
-from dualread.apps.serve.demo import page
 from dualread.apps.serve.replies import of_answer
 from dualread.apps.serve.service import Answer, AnsweringService, Before
 from dualread.errors import DataError
@@ -160,17 +159,16 @@ def test_before_the_answer_a_state_that_is_not_finite_says_nothing(readers):
 
 
 @pytest.mark.parametrize("name", ["no block", "punctuation"])
-def test_score_and_demo_show_the_reason(readers, name):
+def test_score_shows_the_reason(readers, name):
     given = answered([TEXTS[name], TEXTS["valid"]])
     missing, there = answering.readings(readers, "dualread", given)
     for first, second in ((missing, there), (there, missing), (missing, missing)):
         result = scored(first, donor=second)
         assert result.drop is None
-        for shown in (lines.text(result, "dualread"), page.result_of(result, "dualread")):
-            assert missing.reason in shown
-            assert "nan" not in shown.lower()
+        shown = lines.text(result, "dualread")
+        assert missing.reason in shown
+        assert "nan" not in shown.lower()
     assert "do not keep" in lines.text(scored(missing), "dualread")
-    assert "Do not keep" in page.result_of(scored(missing), "dualread")
 
 
 class Actor:
@@ -208,7 +206,8 @@ def served(readers, text, state, log_prob):
         patch.setattr("dualread.apps.serve.service.TokenPieces", lambda tokenizer: None)
         service.__init__(loaded, abstain_below=0.0)
     decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5)
-    sent, encoded = SimpleNamespace(n=1, stop=(), log_probs=False), SimpleNamespace(name="a", decoding=decoding)
+    sent = SimpleNamespace(n=1, stop=(), log_probs=False, stream=False)
+    encoded = SimpleNamespace(name="a", decoding=decoding)
     asked = SimpleNamespace(sent=sent, encoded=encoded, shown=object(), notes=())
     told = []
     service.submit(asked, told.append)
@@ -223,9 +222,8 @@ def served(readers, text, state, log_prob):
 )
 def test_a_server_says_it_and_goes_on(readers, tmp_path, text, h_pre, log_prob):
     state = states_of(1)["h_pre"][0] * h_pre
-    before, token, answer = served(readers, TEXTS[text], state, log_prob)
+    before, answer = served(readers, TEXTS[text], state, log_prob)
     assert isinstance(before, Before)
-    assert isinstance(token, TokenEvent)
     assert isinstance(answer, Answer)
     assert (before.psr is None) == (not np.isfinite(h_pre))
     reply = of_answer(answer, THRESHOLD)

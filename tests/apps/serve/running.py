@@ -2,6 +2,7 @@
 
 import base64
 import io
+import time
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,13 +14,15 @@ from openai import OpenAI
 from dualread.apps.score.loading import ScorerChoice
 from dualread.apps.serve import web
 from dualread.apps.serve.application import application
-from dualread.apps.serve.chats import Chats, ClientLimits
+from dualread.apps.serve.chats import Chats
 from dualread.apps.serve.opening import open_service
 from dualread.apps.serve.outcome import Outcome
 from dualread.apps.serve.service import AnsweringService
 from dualread.grading.canonical import canonical
 from dualread.grading.parse import Parsed
+from dualread.limits import ClientLimits
 from tests.service import running
+from tests.tiny import image
 
 LESION = "Is there a lesion?"
 
@@ -107,3 +110,18 @@ def opened(study, method: str = "dualread", methods: Sequence[str] = (), **optio
         yield service
     finally:
         service.close()
+
+
+def sent(text=LESION, url=None, **more):
+    parts = [
+        {"type": "image_url", "image_url": {"url": data_url(image(1)) if url is None else url}},
+        {"type": "text", "text": text},
+    ]
+    return {"messages": [{"role": "user", "content": parts}], **more}
+
+
+def wait_until(true, seconds=20):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.02)

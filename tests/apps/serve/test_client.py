@@ -203,7 +203,7 @@ def test_a_key_is_asked_for(study):
         for key in ("secre", "secrets", "é"):
             with pytest.raises((openai.AuthenticationError, UnicodeEncodeError)):
                 server.client(key).chat.completions.create(model="dualread", messages=messages)
-        for path, status in (("/health", 200), ("/metrics", 401), ("/v1/models", 401), ("/", 401)):
+        for path, status in (("/health", 200), ("/metrics", 401), ("/v1/models", 401), ("/x", 401)):
             assert httpx.get(server.address + path).status_code == status
         assert httpx.get(f"{server.address}/metrics", headers={"Authorization": "Bearer secret"}).status_code == 200
 

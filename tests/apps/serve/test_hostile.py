@@ -1,15 +1,9 @@
-"""What nobody should send, clients that go away, and how the program ends; afterwards, a good request is answered."""
+"""What nobody should send, and clients that go away or send slowly; afterwards, a good request is answered."""
 
-import contextlib
 import gc
 import io
 import json
-import os
-import re
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,21 +15,16 @@ import openai
 import pytest
 from PIL import Image
 
-from dualread.apps import main as program
-from dualread.apps.serve import web, wire
-from dualread.apps.serve.chats import ClientLimits
+from dualread import limits
+from dualread.apps.serve import wire
 from dualread.apps.serve.outcome import GONE
 from dualread.data.images import Decoded
+from dualread.limits import ClientLimits
 from dualread.models.generation import _transformers_stream
-from tests.apps.serve.running import LESION, data_url, opened, part, serving, user
+from tests.apps.serve.running import LESION, data_url, opened, sent, serving, user, wait_until
 from tests.tiny import image
 
 PICTURE = data_url(image(1))
-
-
-def sent(text=LESION, url=PICTURE, **more):
-    parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": text}]
-    return {"messages": [{"role": "user", "content": parts}], **more}
 
 
 def post(server, body, **headers):
@@ -128,13 +117,6 @@ def honest(request):
         wait_until(lambda: "dualread_requests_open 0" in httpx.get(f"{server.address}/metrics").text)
 
 
-def wait_until(true, seconds=20):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.02)
-
-
 def test_other_sites_and_other_names_are_refused(server, study):
     for header in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
         assert post(server, sent(), **header).status_code == 403
@@ -170,6 +152,38 @@ def test_too_many_requests_are_told_to_come_again(study):
             connection.close()
         wait_until(lambda: "dualread_requests_open 0" in httpx.get(f"{server.address}/metrics").text)
         assert server.ask(study.image(1), LESION).choices
+
+
+def test_half_sent_heads_keep_nobody_out_and_are_closed(server, monkeypatch):
+    monkeypatch.setattr(limits, "SECONDS_FOR_HEAD", 1)
+    idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(60)]
+    for i, connection in enumerate(idle):
+        connection.settimeout(10)
+        connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0" if i % 2 else b"")
+    assert post(server, sent(" ")).status_code == 400
+    time.sleep(0.8)
+    idle[1].sendall(b"0")  # a byte now and then gives no more time
+    assert all(connection.recv(10) == b"" for connection in idle)
+    for connection in idle:
+        connection.close()
+    with httpx.Client(base_url=server.address) as client:  # a connection that has asked may ask again
+        for _ in range(3):
+            assert client.get("/demo.css").status_code == 200
+            time.sleep(0.7)
+
+
+def test_a_request_that_does_not_arrive_is_given_up_and_what_is_sent_at_once_is_bounded(server, monkeypatch):
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9999999\r\n\r\n{"
+    with monkeypatch.context() as patch, socket.create_connection(("127.0.0.1", server.port)) as slow:
+        patch.setattr(limits, "SECONDS_FOR_BODY", 0.5)
+        slow.settimeout(10)
+        slow.sendall(head)
+        assert b" 408 " in slow.recv(100)
+    monkeypatch.setattr(limits, "BODIES", 0.1)  # 3.2 MB together
+    with socket.create_connection(("127.0.0.1", server.port)) as slow:
+        slow.sendall(head + b"x" * 2_000_000)
+        wait_until(lambda: post(server, b"x" * 2_000_000).status_code == 429)
+    wait_until(lambda: post(server, b"x" * 2_000_000).status_code == 400)  # what has gone away counts no longer
 
 
 def test_a_client_that_goes_away_frees_its_request(study, monkeypatch):
@@ -227,17 +241,6 @@ def test_a_broken_service_says_so(study, monkeypatch):
         assert httpx.get(f"{server.address}/health").status_code == 503
 
 
-PROGRAM = """
-import sys
-from dualread.apps.main import main
-from dualread.grading.contracts import single
-from tests.apps.serve.running import whole_answers
-
-single.parse = whole_answers
-sys.exit(main(sys.argv[1:]))
-"""
-
-
 def test_a_server_that_is_stuck_says_so_and_its_pictures_take_no_memory(study, monkeypatch):
     """First in the model, then where requests are read."""
     going = threading.Event()
@@ -277,108 +280,3 @@ def test_a_key_or_a_name_opens_the_server_behind_a_proxy(study):
                     assert post(server, sent(), Host="backend", **more).status_code == (200 if hosts else 403)
         with serving(service, api_key="secret") as server:
             assert post(server, sent(), Host="backend", Authorization="Bearer secret").status_code == 200
-
-
-def test_the_command_ends_in_time_while_the_model_computes(study):
-    running, port = start(study, "--seconds-to-stop", "2")
-    key = {"Authorization": "Bearer secret"}
-    body = sent(n=100, temperature=1.0, max_tokens=400)
-    thread = threading.Thread(target=_post_and_lose, args=(port, body, key))
-    thread.start()
-    metrics = f"http://127.0.0.1:{port}/metrics"
-    wait_until(
-        lambda: re.search(r"completions_open [1-9]", httpx.get(metrics, headers=key).text)
-    )  # some may have ended
-    began = time.monotonic()
-    running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=30)
-    assert time.monotonic() - began < 5
-    thread.join()
-
-
-def _post_and_lose(port, body, headers):
-    with contextlib.suppress(httpx.HTTPError):
-        httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body, headers=headers, timeout=60)
-
-
-def start(study, *options):
-    command = [sys.executable, "-c", PROGRAM, "serve", str(study.reader("dualread"))]
-    command += ["--checkpoint", str(study.actor), "--port", "0", *options]
-    environment = {**os.environ, "DUALREAD_API_KEY": "secret"}
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    ready = running.stdout.readline()
-    return running, int(re.match(r"http://127\.0\.0\.1:(\d+)/v1 is ready", ready)[1])
-
-
-def test_the_command_answers_what_it_has_begun_and_logs_no_text(study):
-    running, port = start(study, "--name", "lung")
-    with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="secret", max_retries=0) as client:
-        replies, out, errors = _asked_and_ended(running, port, client, study)
-        with pytest.raises(openai.APIConnectionError):
-            client.models.list()
-    assert len(replies) == 4
-    assert running.returncode == 0
-    assert out == "stopped\n"
-    assert len(re.findall(r"chatcmpl-\w+ 200 \d+\+\d+ tokens, .* s, ", errors)) == 4
-    assert "lesion" not in errors
-    assert "Traceback" not in errors
-
-
-@pytest.mark.rest
-def test_a_server_that_was_killed_starts_again_and_goes_on_with_its_record(study, tmp_path):
-    record, port, said = tmp_path / "answers.jsonl", 0, []
-    asked = {"role": "user", "content": [part(study.image(1)), part(LESION)]}
-    for k in range(2):
-        running, port = start(study, "--record", str(record), "--port", str(port))
-        with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="secret", max_retries=0) as client:
-            own = {"dualread": {"id": f"q{k}"}}
-            reply = client.chat.completions.create(model="dualread", messages=[asked], extra_body=own)
-            said.append(reply.choices[0].dualread["confidence"])
-            stream = client.chat.completions.create(model="dualread", messages=[asked], max_tokens=150, stream=True)
-            next(iter(stream))
-            running.kill()
-            errors = running.communicate(timeout=60)[1]
-        assert ("the last line was cut off" in errors) == (k == 1)
-        if k == 0:
-            record.write_bytes(record.read_bytes() + b'{"sample_id": "cut of')
-    rows = [json.loads(line) for line in record.read_text().splitlines()]
-    assert [row["sample_id"] for row in rows] == ["q0", "q1"]
-    assert [row["confidence"] for row in rows] == pytest.approx(said, abs=1e-9)
-
-
-def _asked_and_ended(running, port, client, study):
-    replies = []
-
-    def ask():
-        asked = {"role": "user", "content": [part(study.image(1)), part(LESION)]}
-        replies.append(client.chat.completions.create(model="lung", messages=[asked], max_tokens=150))
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    address = f"http://127.0.0.1:{port}/metrics"
-    wait_until(lambda: "open 4" in httpx.get(address, headers={"Authorization": "Bearer secret"}).text)
-    running.send_signal(signal.SIGTERM)
-    for thread in threads:
-        thread.join()
-    return replies, *running.communicate(timeout=60)
-
-
-def test_options_that_make_no_sense_are_named_before_anything_is_loaded(monkeypatch, capsys):
-    monkeypatch.setattr("dualread.apps.serve.opening.load", lambda *given, **named: pytest.fail("loaded"))
-    with web.listen(web.LOOPBACK, 0) as taken:
-        port = str(taken.getsockname()[1])
-        for options, said in (
-            (["--port", port], f"--port {port}: Address already in use"),
-            (["--port", "65536"], "--port 65536"),
-            (["--host", "192.0.2.1"], "--host 192.0.2.1, --port 8000: "),
-            (["--max-images", "0"], "--max-images 0: expected at least 1"),
-            (["--abstain-before", "2", "--port", "0"], "--abstain-before 2: expected a number from 0 to 1"),
-        ):
-            assert program.main(["serve", "r", *options]) == 1
-            assert said in capsys.readouterr().err
-
-
-def test_a_bundle_without_the_threshold_is_named(study):
-    with pytest.raises(program.DualReadError, match="no threshold of the method psr travels"):
-        opened(study, abstain_before="threshold").__enter__()

@@ -4,8 +4,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from dualread.evaluation.metrics.correctness import accuracy
-from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
+from dualread.evaluation.metrics.discrimination import accuracy, auroc, within_question_auroc
 from tests.evaluation.metrics import literal
 from tests.evaluation.metrics.samples import cells, two_classes
 

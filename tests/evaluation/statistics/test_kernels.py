@@ -10,8 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics.calibration_error import brier
-from dualread.evaluation.metrics.correctness import accuracy
-from dualread.evaluation.metrics.discrimination import auroc
+from dualread.evaluation.metrics.discrimination import accuracy, auroc
 from dualread.evaluation.metrics.selective import aurc, hce
 from dualread.evaluation.statistics import kernels
 from tests.evaluation.metrics.samples import cells

@@ -7,7 +7,7 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows
 from dualread.plugins import load
-from dualread.reporting.comparison.cells import ComparedStudy
+from dualread.reporting.comparison import ComparedStudy
 from dualread.reporting.tables.published import published_cells
 from dualread.schema.columns import DATA
 from dualread.stages import build_table

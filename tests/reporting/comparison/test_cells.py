@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from dualread.reporting.comparison.cells import VERDICTS, ComparedStudy, compare, verdict
+from dualread.reporting.comparison import VERDICTS, ComparedStudy, compare, verdict
 from dualread.reporting.tables.published import PaperPlace, Printed, published_cells
 from tests.reporting.comparison.study import STUDY, replaced, tables
 

@@ -1,6 +1,6 @@
 import pytest
 
-from dualread.reporting.comparison.cells import VERDICTS, compare, page
+from dualread.reporting.comparison import VERDICTS, compare, page
 from tests.reporting.comparison.study import STUDY, replaced, tables
 
 DCPO = {"backbone": "qwen3-vl-2b", "dataset": "slake", "method": "dcpo", "metric": "auroc"}

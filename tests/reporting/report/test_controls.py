@@ -3,7 +3,7 @@
 from typing import Any
 
 from dualread.artifacts.tables import from_rows
-from dualread.reporting.report.controls import describe, read
+from dualread.reporting.report.audits import controls, described
 from dualread.schema.columns import DIFFICULTY
 
 LABELS = {
@@ -55,7 +55,7 @@ def rows(*, p_own=0.002, difference=0.2, p_exchanged=0.9):
 
 
 def found(given):
-    return describe(from_rows(given, DIFFICULTY), LABELS)
+    return described(from_rows(given, DIFFICULTY), LABELS)
 
 
 def lines(given):
@@ -101,4 +101,4 @@ def test_an_undefined_value_has_its_reason():
 
 
 def test_a_study_without_known_difficulty_has_no_controls(tmp_path):
-    assert read(tmp_path, LABELS) == []
+    assert controls(tmp_path, LABELS) == []

@@ -3,9 +3,8 @@
 import pytest
 
 from dualread.reporting.tables.entries import DASH, Number, plain
-from dualread.reporting.tables.format import number, printed, rounded
 from dualread.reporting.tables.published import published
-from dualread.reporting.tables.values import Key, Value, summarize
+from dualread.reporting.tables.values import Key, Value, number, printed, rounded, summarize
 from tests.reporting.tables.layouts import estimate, metrics, over_seeds
 
 SEEDS = {"tiny": (17, 29, 43)}

@@ -259,12 +259,7 @@ class _Pictures:
                 raise DataError(f"image {str(image)!r}: no such file. Expected a path from {self._folder.absolute()}.")
             name = f"{sha256_file(file)}{file.suffix.lower()}"
             return (name if frame is None else f"{name}#{frame}"), file
-        is_file = isinstance(image, bytes | bytearray | memoryview)
-        content = bytes(image) if is_file else _png(read(image).image)
-        return f"{hashlib.sha256(content).hexdigest()}.image", content
-
-
-def _png(picture: Any) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, "PNG")
-    return file.getvalue()
+        if not isinstance(image, bytes | bytearray | memoryview):
+            read(image).image.save(file := io.BytesIO(), "PNG")
+            image = file.getvalue()
+        return f"{hashlib.sha256(image).hexdigest()}.image", bytes(image)

@@ -1,12 +1,14 @@
 """`dualread ask`: what a service still has to be asked for a study of given answers, and sending it.
 
-`study` says what the study asks, writes the requests and reports on the responses; `sending` sends them and keeps what
-comes back.
+`study` says what the study asks and which of it is answered; `sending` writes the requests, or sends them and keeps
+what comes back.
 """
 
 import argparse
 import os
 import re
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,7 +16,7 @@ from urllib.parse import urlsplit
 from dualread.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dualread.apps.ask.sending import Endpoint, SendingLimits
+    from dualread.apps.ask.sending import RequestBatch
 
 HELP = "write, and send, what a service is to be asked for a study"
 DESCRIPTION = """
@@ -55,7 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write or send what is still to be asked; return 0, or 1 if requests that were sent are not answered."""
     from dualread.apps.ask.study import Asking, written
-    from dualread.models.service.requests import image_url
     from dualread.study.files import load
 
     if not Path("config.yaml").is_file():
@@ -65,14 +66,9 @@ def run(options: argparse.Namespace) -> int:
     if options.images not in ("data", "file") and not options.images.startswith(("http://", "https://")):
         raise ConfigError(f"--images {options.images}: expected data, file, or an address (https://...).")
     check_sending(options)
-    asking = Asking(load(options.study, Path()), options.study, linked=options.linked)
-    url_of = image_url(options.images)
-    n_failed = 0
-    if options.sends:
-        from dualread.apps.ask.sending import send
-
-        n_failed = send(asking, *service_of(options), url_of)
-    for line in written(asking, url_of):
+    asking = Asking(load(options.study, Path()), options.study, images=options.images, linked=options.linked)
+    n_failed = sum(send_open(folder, partial(asking.batches, folder), options) for folder in asking.folders)
+    for line in written(asking):
         print(line)
     return 1 if n_failed else 0
 
@@ -90,22 +86,23 @@ def add_sending_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_sending(options: argparse.Namespace) -> None:
-    """Raise a ConfigError if a service is named and nothing is to be sent."""
-    if not options.sends and (options.to or options.key):
-        raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")
-
-
-def service_of(options: argparse.Namespace) -> "tuple[Endpoint, SendingLimits]":
-    """Return where requests are sent and how fast, as --to, --key, --at-once, --per-minute and --timeout say.
+    """Check --run, --to, --key, --at-once, --per-minute and --timeout.
 
     Raises:
-        ConfigError: One of them is missing or wrong.
+        ConfigError: A service is named and nothing is to be sent; or --run, and one of the others is missing or wrong.
     """
-    from dualread.apps.ask.sending import Endpoint, SendingLimits
-
+    if not options.sends:
+        if options.to or options.key:
+            raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")
+        return
     if not options.to or not options.key:
         raise ConfigError("--run: expected --to URL, the service's address, and --key NAME, the variable with its key.")
-    if not _is_address(options.to):
+    try:
+        parts = urlsplit(options.to)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # such as a port of 99999
+        is_address = False
+    if not is_address:
         address = "..." if "@" in options.to else options.to
         raise ConfigError(f"--to {address}: expected an address, such as https://api.example.com/v1.")
     if not (key := os.environ.get(options.key, "").strip()) or not key.isascii() or not key.isprintable():
@@ -117,13 +114,13 @@ def service_of(options: argparse.Namespace) -> "tuple[Endpoint, SendingLimits]":
         )
     if options.at_once < 1 or options.per_minute < 1 or options.timeout <= 0:
         raise ConfigError("--at-once, --per-minute, --timeout: expected numbers above 0.")
+
+
+def send_open(folder: Path, batches: "Callable[[], Iterable[RequestBatch]]", options: argparse.Namespace) -> int:
+    """Send what is open of `batches`, if `options` say so; return how many requests were sent and are not answered."""
+    if not options.sends:
+        return 0
+    from dualread.apps.ask.sending import Endpoint, SendingLimits, send
+
     limits = SendingLimits(at_once=options.at_once, per_minute=options.per_minute, timeout_seconds=options.timeout)
-    return Endpoint(address=options.to, key=key), limits
-
-
-def _is_address(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # such as a port of 99999
-        return False
+    return send(folder, batches, Endpoint(address=options.to, key=os.environ[options.key].strip()), limits)

@@ -1,8 +1,8 @@
-"""Send requests with the openai client, a few at once, and append each response as it comes.
+"""Requests in files that a batch service takes, or sent with the openai client, and each response as it comes.
 
-The client sends again what may pass (timeouts, broken connections, 408, 409, 429, 5xx), as late as the service says. A
-reply is kept only if it is what was asked for. What else a service says goes to rejected.jsonl, which nothing reads;
-such a request stays open and is sent in the next run.
+The client sends again what may pass (timeouts, broken connections, 408, 409, 429, 5xx), as late as the service says.
+Responses are lines of the Batch API. A reply is kept only if it is what was asked for; else its line holds an error,
+and the request stays open and is sent in the next run.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ import fcntl
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 import httpx2
@@ -24,25 +24,52 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 
 from dualread.errors import ArtifactError, in_a_line
 from dualread.models.service.replies import ReplyError, reply_of
-from dualread.models.service.requests import ImageUrl, ServiceRequest
+from dualread.models.service.requests import ServiceRequest, line_of
+from dualread.models.service.responses import Found
 from dualread.progress import say, track
 
+# The limits of OpenAI's Batch API, the narrowest that we know: requests, and bytes with room to spare.
+_MOST_LINES, _MOST_BYTES_OF_A_FILE = 50_000, 190_000_000
 _FOR_ALL = {401: "the key is not accepted", 403: "the key is not accepted", 404: "no such model or address"}
 _FAILURES_IN_A_ROW = 20
-_MOST_IN_A_ROUND = 50_000  # requests that are in memory, 1 kB each
 _MOST_BYTES = 32 * 2**20  # of a reply; 20 answers of 1,024 tokens with log-probabilities have 5
 _KEPT = ("id", "object", "created", "model", "choices", "usage")  # of a reply: nothing that echoes what was sent
 
 
-class ToSend(Protocol):
-    """What is sent: batches of requests by the folder of their responses, each after what it is about.
+@dataclass(frozen=True, kw_only=True)
+class RequestBatch:
+    """Requests of one kind, such as those of a shard.
 
-    A batch gives its requests that are not answered (`open`), and the body of each call (`body`).
+    Attributes:
+        requests: Gives all that can be asked by now, again and again in the same order; none is kept in memory.
+        body: Gives the body of a call, with its messages.
+        replied: Which of them are answered.
     """
 
-    folders: list[Path]
+    requests: Callable[[], Iterator[ServiceRequest]]
+    body: Callable[[ServiceRequest], dict[str, Any]]
+    replied: Found
 
-    def batches(self, folder: Path) -> Iterator[Any]: ...  # noqa: D102
+    def open(self) -> Iterator[ServiceRequest]:
+        """Return the requests that are not answered."""
+        return compress(self.requests(), self.replied.is_open)
+
+
+def write_requests(folder: Path, batches: Iterable[RequestBatch]) -> Iterator[tuple[Path, int]]:
+    """Write files that a batch service takes, in place of earlier ones, and yield each with its number of requests."""
+    for old in folder.glob("requests-*.jsonl"):
+        old.unlink()
+    opened = ((batch, request) for batch in batches for request in batch.open())
+    lines = (json.dumps(line_of(request, batch.body(request))).encode() + b"\n" for batch, request in opened)
+    line, number = next(lines, None), 0
+    while line is not None:
+        number += 1
+        path, n, size = folder / f"requests-{number:03d}.jsonl", 0, 0
+        with path.open("wb") as file:
+            while line is not None and (not n or (n < _MOST_LINES and size + len(line) <= _MOST_BYTES_OF_A_FILE)):
+                file.write(line)
+                n, size, line = n + 1, size + len(line), next(lines, None)
+        yield path, n
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +113,10 @@ class SendingLimits:
     retries: int = 5
 
 
-def send(asking: ToSend, service: Endpoint, limits: SendingLimits, url_of: ImageUrl) -> int:
-    """Send all that is still to be asked: first questions, then what is asked about their answers.
+def send(folder: Path, batches: Callable[[], Iterable[RequestBatch]], service: Endpoint, limits: SendingLimits) -> int:
+    """Send all that is open of `batches`, which are asked for again until there is nothing new.
+
+    Responses are appended to responses/sent.jsonl in the `folder`.
 
     Returns:
         The number of requests that were sent and are not answered.
@@ -97,19 +126,19 @@ def send(asking: ToSend, service: Endpoint, limits: SendingLimits, url_of: Image
     """
     sent: set[str] = set()  # whatever comes of it, a run sends no request twice
     n_failed = 0
-    for folder in asking.folders:
-        (folder / "responses").mkdir(parents=True, exist_ok=True)
-        files = folder / "responses/sent.jsonl", folder / "rejected.jsonl"
-        with alone(folder), _appended(files[0]) as kept, _appended(files[1]) as rejected:
-            while True:
-                to_ask = ((batch, request) for batch in asking.batches(folder) for request in batch.open())
-                todo = list(islice((pair for pair in to_ask if pair[1].custom_id not in sent), _MOST_IN_A_ROUND))
-                if not todo:
-                    break
-                say(f"{service.hidden(service.address)}: {len(todo)} requests")
-                sent |= {request.custom_id for _, request in todo}
-                n_failed += asyncio.run(_Sender(service, limits, url_of, kept, rejected).send(todo))
-    return n_failed
+    (folder / "responses").mkdir(parents=True, exist_ok=True)
+    with alone(folder), (folder / "responses/sent.jsonl").open("ab+") as file:
+        if file.tell():  # a line that a killed process has half written is ended, and its request is sent again
+            file.seek(-1, 2)
+            file.write(b"" if file.read() == b"\n" else b"\n")
+        while True:
+            opened = ((batch, request) for batch in batches() for request in batch.open())
+            todo = list(islice((pair for pair in opened if pair[1].custom_id not in sent), _MOST_LINES))
+            if not todo:
+                return n_failed
+            say(f"{service.hidden(service.address)}: {len(todo)} requests")
+            sent |= {request.custom_id for _, request in todo}
+            n_failed += asyncio.run(_Sender(service, limits, file).send(todo))
 
 
 @contextmanager
@@ -127,50 +156,26 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _appended(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file of lines; one that a killed process has half written is ended, and its request is sent again."""
-    with path.open("ab+") as file:
-        if file.tell():
-            file.seek(-1, 2)
-            file.write(b"" if file.read() == b"\n" else b"\n")
-        yield file
-
-
-def _write(file: IO[bytes], line: dict[str, Any]) -> None:
-    file.write(json.dumps(line).encode() + b"\n")
-    file.flush()  # a killed run loses no line
-
-
-class _Failed(Exception):
-    """A request failed; the message says why."""
-
-
 class _Sender:
     """Sends a list of requests."""
 
-    def __init__(
-        self, service: Endpoint, limits: SendingLimits, url_of: ImageUrl, kept: IO[bytes], rejected: IO[bytes]
-    ) -> None:
-        self._service, self._limits, self._url_of = service, limits, url_of
-        self._kept, self._rejected = kept, rejected
+    def __init__(self, service: Endpoint, limits: SendingLimits, file: IO[bytes]) -> None:
+        self._service, self._limits, self._file = service, limits, file
         self._next_start, self._in_a_row = 0.0, 0
         self._stopped: str | None = None
 
-    async def send(self, todo: list[tuple[Any, ServiceRequest]]) -> int:
-        """Send all of `todo`; return how many failed."""
+    async def send(self, todo: list[tuple[RequestBatch, ServiceRequest]]) -> int:
+        """Send all of `todo`; return how many are not answered."""
         queue, reasons = iter(track(todo, total=len(todo), label="requests")), Counter[str]()
 
         async def work() -> None:
             for batch, request in queue:
-                try:
-                    await self._ask(client, batch, request)
-                    self._in_a_row = 0
-                except _Failed as error:
-                    reasons[str(error)] += 1
-                    self._in_a_row += 1
+                reason = await self._ask(client, batch, request)
+                self._in_a_row = 0 if reason is None else self._in_a_row + 1
+                if reason is not None:
+                    reasons[reason] += 1
                 if self._in_a_row >= _FAILURES_IN_A_ROW:
-                    self._stopped = self._stopped or f"{self._in_a_row} requests in a row failed: {[*reasons][-1]}"
+                    self._stopped = self._stopped or f"{self._in_a_row} requests in a row failed: {reason}"
                 if self._stopped:
                     return
 
@@ -192,28 +197,39 @@ class _Sender:
             )
         return reasons.total()
 
-    async def _ask(self, client: AsyncOpenAI, batch: Any, request: ServiceRequest) -> None:
-        """Send one request, and keep the reply if it is what was asked for."""
+    async def _ask(self, client: AsyncOpenAI, batch: RequestBatch, request: ServiceRequest) -> str | None:
+        """Send one request and write what came of it; return why it is not answered, None if it is."""
         start = max(time.monotonic(), self._next_start)
         self._next_start = start + 60 / self._limits.per_minute
         await asyncio.sleep(start - time.monotonic())
-        text = ""
+        response, reason, text = None, None, ""
         try:
-            request_id, text = await self._call(client, batch.body(request, self._url_of))
+            request_id, text = await self._call(client, batch.body(request))
             body = json.loads(text)
             reply_of(body, n=request.n, log_probs=request.log_probs)
             kept = {name: body[name] for name in _KEPT if name in body}
             if self._service.is_in(json.dumps(kept, ensure_ascii=False)):
                 raise ReplyError("holds the key that was sent")
+            response = {"status_code": 200, "request_id": request_id, "body": kept}
         except (ReplyError, ValueError, RecursionError) as error:
-            problem = str(error) if isinstance(error, ReplyError) else "is no JSON"
-            reason = self._service.hidden(f"the reply {problem}")
-            _write(
-                self._rejected, {"custom_id": request.custom_id, "reason": reason, "said": self._service.hidden(text)}
-            )
-            raise _Failed(reason) from error
-        response = {"status_code": 200, "request_id": request_id, "body": kept}
-        _write(self._kept, {"custom_id": request.custom_id, "response": response, "error": None})
+            reason = f"the reply {error if isinstance(error, ReplyError) else 'is no JSON'}"
+        except (APITimeoutError, TimeoutError, httpx2.TimeoutException):
+            reason = f"no reply within {self._limits.timeout_seconds:g} s"
+        except (APIConnectionError, httpx2.HTTPError) as error:
+            why = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            reason = f"the connection failed ({in_a_line(why)})"
+        except APIStatusError as error:
+            code, detail = error.status_code, self._service.hidden(error.response.text)
+            reason = f"error {code}: {detail or 'no text'}"
+            response = {"status_code": code, "request_id": None, "body": {"error": {"message": detail}}}
+            if code in _FOR_ALL:
+                self._stopped = f"{reason} ({_FOR_ALL[code]})"
+        reason = reason and self._service.hidden(reason)
+        problem = None if response else {"message": reason, "reply": self._service.hidden(text)}
+        line = {"custom_id": request.custom_id, "response": response, "error": problem}
+        self._file.write(json.dumps(line).encode() + b"\n")
+        self._file.flush()  # a killed run loses no line
+        return reason
 
     async def _call(self, client: AsyncOpenAI, body: dict[str, Any]) -> tuple[str | None, str]:
         """Return the service's own name of the call, and its reply."""
@@ -221,22 +237,10 @@ class _Sender:
             model=body["model"], messages=body["messages"], extra_body=body
         )
         content = bytearray()
-        try:
-            async with called as response, asyncio.timeout(self._limits.timeout_seconds):
-                async for piece in response.iter_bytes():
-                    content += piece
-                    if len(content) > _MOST_BYTES:
-                        raise _Failed(f"the reply has more than {_MOST_BYTES / 1e6:.0f} MB")
-                request_id = response.headers.get("x-request-id")
-                return request_id and self._service.hidden(request_id), content.decode("utf-8", "replace")
-        except (APITimeoutError, TimeoutError, httpx2.TimeoutException) as error:
-            raise _Failed(f"no reply within {self._limits.timeout_seconds:g} s") from error
-        except (APIConnectionError, httpx2.HTTPError) as error:
-            why = error.__cause__ if isinstance(error.__cause__, Exception) else error
-            raise _Failed(self._service.hidden(f"the connection failed ({in_a_line(why)})")) from error
-        except APIStatusError as error:
-            code = error.status_code
-            reason = f"error {code}: {self._service.hidden(error.response.text) or 'no text'}"
-            if code in _FOR_ALL:
-                self._stopped = f"{reason} ({_FOR_ALL[code]})"
-            raise _Failed(reason) from error
+        async with called as response, asyncio.timeout(self._limits.timeout_seconds):
+            async for piece in response.iter_bytes():
+                content += piece
+                if len(content) > _MOST_BYTES:
+                    raise ReplyError(f"has more than {_MOST_BYTES / 1e6:.0f} MB")
+            request_id = response.headers.get("x-request-id")
+            return request_id and self._service.hidden(request_id), content.decode("utf-8", "replace")

@@ -7,7 +7,6 @@ item per question, in the order of the questions. That keeps the page small.
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,10 @@ from dualread.store.manifest import read_manifest
 _FOLDER = Path(__file__).parent
 _SHARED = Path(dualread.reporting.__file__).parent  # the look of the other pages
 _MOST_BYTES = 400_000_000  # of the data; browsers read no text of 512 MB, and show an empty page without a word
+# The image of a question and the one of its donor; other conditions are controls, which the page leaves out.
+SIDES = ("original", "donor")
+_LONGEST_SIDE = 320  # pixels of an embedded picture
+_PICTURE = {"format": "WEBP", "quality": 82, "method": 4}
 
 
 def render(content: Mapping[str, Any]) -> str:
@@ -45,27 +48,24 @@ def render(content: Mapping[str, Any]) -> str:
     # In a script element, "</" would end the element and "<!--" would begin a comment.
     told = {name: value for name, value in content.items() if name != "training"}  # which needs no script
     data = json.dumps(told, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    n = len(content["questions"])
     if (size := len(data.encode())) > _MOST_BYTES:
-        n = len(content["questions"])
         fewer = max(n * _MOST_BYTES // size // 2, 1)
         raise ConfigError(
             f"{n} questions of {content['study']} make a page of {size / 1e6:.0f} MB, and browsers show none above"
             f" {_MOST_BYTES / 1e6:.0f} MB. Expected fewer questions: --most {fewer}, or --dataset."
         )
-    return (
-        environment(_FOLDER)
-        .get_template("browse.html.jinja")
-        .render(
-            study=content["study"],
-            script=script,
-            style=style,
-            data=data,
-            part=part_of(content),
-            training=content["training"],
-            has_questions=bool(content["questions"]),
-            script_digest=digest(script),
-            style_digest=digest(style),
-        )
+    template = environment(_FOLDER).get_template("browse.html.jinja")
+    return template.render(
+        study=content["study"],
+        script=script,
+        style=style,
+        data=data,
+        part=part_of(content),
+        training=content["training"],
+        has_questions=bool(n),
+        script_digest=digest(script),
+        style_digest=digest(style),
     )
 
 
@@ -77,27 +77,6 @@ def part_of(content: Mapping[str, Any]) -> str:
     last = first + n - 1
     others = f"--skip {last} shows the next ones" if last < total else "a smaller --skip shows others"
     return f"Questions {first:,} to {last:,} of {total:,}: `dualread browse` with {others}, --most N so many."
-
-
-# The image of a question and the one of its donor; other conditions are controls, which the page leaves out.
-SIDES = ("original", "donor")
-_LONGEST_SIDE = 320  # pixels of an embedded picture
-_PICTURE = {"format": "WEBP", "quality": 82, "method": 4}
-
-
-@dataclass
-class EmbeddedPictures:
-    """The distinct images of the page, as data URIs; equal pictures are embedded once."""
-
-    uris: list[str] = field(default_factory=list)
-    _places: dict[str, int] = field(default_factory=dict)
-
-    def place(self, digest: str, path: Path) -> int:
-        """Return the index in `uris` of the picture with the pixel digest `digest`; read it if it is new."""
-        if digest not in self._places:
-            self._places[digest] = len(self.uris)
-            self.uris.append(_data_uri(path))
-        return self._places[digest]
 
 
 def collect(
@@ -126,19 +105,18 @@ def collect(
     """
     runs = sorted(path.parent.relative_to(study / "predictions").parts for path in _finished(study, "predictions", 4))
     training = trainings(study, all_ended=not runs)
+    content = {"study": study.name, "split": split, "skipped": 0, "total": 0, "labels": {}, "training": training}
     if not runs and training:
-        return {
-            **{"study": study.name, "split": split, "skipped": 0, "total": 0, "labels": {}, "training": training},
-            **{"images": [], "questions": [], "runs": []},
-        }
-    shown = _chosen(study, split, datasets)
+        return {**content, "images": [], "questions": [], "runs": []}
+    chosen = _chosen(study, split, datasets)
     if not runs:
         raise ArtifactError(
             f"{study}: no predictions in it, and no training. Expected the folder of a study that was run, such as"
             " results/embedded."
         )
-    pictures, questions, total = EmbeddedPictures(), [], 0
-    for dataset in track(shown, total=len(shown), label="reading questions (data sets)"):
+    pictures: dict[str, tuple[int, Path]] = {}  # by the digest of their pixels: equal ones are embedded once
+    questions, total = [], 0
+    for dataset in track(chosen, total=len(chosen), label="reading questions (data sets)"):
         manifest = read_table(study / "manifests" / dataset / split / "manifest.parquet", MANIFEST)
         part = manifest.sort("source_row", "sample_id").slice(max(skip - total, 0), most - len(questions))
         questions += _questions(study, dataset, split, manifest, part, pictures)
@@ -149,14 +127,14 @@ def collect(
     labels = labels_of(read_manifest(path).action.spec.get("layout", {}) for path in _finished(study, "tables", 1))
     order = list(labels["methods"])
     runs.sort(key=lambda run: (order.index(run[3]) if run[3] in order else len(order), run[3]))
+    # An actor that has no seed of its own (0), such as the base model, is shown in each run of its backbone.
+    seeds = {(backbone, int(seed)) for backbone, _, seed, _ in runs}
+    trained = {backbone for backbone, seed in seeds if seed}
     return {
-        **{"study": study.name, "split": split, "skipped": skip, "total": total, "labels": labels},
-        "training": training,
-        **{"images": pictures.uris, "questions": questions},
-        "runs": [
-            _run(study, backbone, seed, [run for run in runs if run[0] == backbone], places)
-            for backbone, seed in _backbones_and_seeds(runs)
-        ],
+        **content,
+        **{"skipped": skip, "total": total, "labels": labels},
+        **{"images": [_data_uri(path) for _, path in pictures.values()], "questions": questions},
+        "runs": [_run(study, *run, runs, places) for run in sorted(seeds) if run[1] or run[0] not in trained],
     }
 
 
@@ -165,9 +143,11 @@ def _finished(study: Path, kind: str, depth: int) -> list[Path]:
 
 
 def _chosen(study: Path, split: str, datasets: list[str] | None) -> list[str]:
-    having = [path.parts[-3] for path in _finished(study, "manifests", 2) if path.parts[-2] == split]
+    """Return the data sets that are shown, or refuse a split or a data set that the study does not have."""
+    places = [path.parts[-3:-1] for path in _finished(study, "manifests", 2)]
+    having = [dataset for dataset, its_split in places if its_split == split]
     if not having:
-        known = sorted({path.parts[-2] for path in _finished(study, "manifests", 2)})
+        known = sorted({its_split for _, its_split in places})
         raise ConfigError(
             f"--split {split}: {study} has no questions of this split;"
             f" {'it has ' + ', '.join(known) if known else 'it is not the results folder of a study'}."
@@ -178,22 +158,16 @@ def _chosen(study: Path, split: str, datasets: list[str] | None) -> list[str]:
     return datasets or having
 
 
-def _backbones_and_seeds(runs: list[tuple[str, ...]]) -> list[tuple[str, int]]:
-    """Return the runs that a reader of the page can choose: one per backbone and seed of a trained actor.
-
-    An actor that has no seed of its own (0), such as the base model, is shown in each run of its backbone.
-    """
-    seeds_of_runs = {(backbone, int(seed)) for backbone, _, seed, _ in runs}
-    trained = {(backbone, seed) for backbone, seed in seeds_of_runs if seed}
-    return sorted(trained | {run for run in seeds_of_runs if run[0] not in {backbone for backbone, _ in trained}})
-
-
 def _questions(
-    study: Path, dataset: str, split: str, manifest: pl.DataFrame, shown: pl.DataFrame, pictures: EmbeddedPictures
+    study: Path,
+    dataset: str,
+    split: str,
+    manifest: pl.DataFrame,
+    shown: pl.DataFrame,
+    pictures: dict[str, tuple[int, Path]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the `shown` rows of a `manifest` with their donors."""
-    folder = study / "manifests" / dataset / split
-    pairs = study / "pairs" / dataset / split
+    """Yield the `shown` rows of a `manifest` with their donors; add their pictures."""
+    folder, pairs = (study / kind / dataset / split for kind in ("manifests", "pairs"))
     donors: dict[str, str] = {}
     if (pairs / MANIFEST_NAME).exists():
         table = read_table(pairs / "pairs.parquet", PAIRS).join(shown, on="sample_id", how="semi")
@@ -202,7 +176,7 @@ def _questions(
     rows = {row["sample_id"]: row for row in lending.iter_rows(named=True)}
 
     def image(row: Mapping[str, Any]) -> int:
-        return pictures.place(row["pixel_sha256"], folder / row["image_file"])
+        return pictures.setdefault(row["pixel_sha256"], (len(pictures), folder / row["image_file"]))[0]
 
     for row in shown.iter_rows(named=True):
         donor = rows.get(donors.get(row["sample_id"], ""))
@@ -216,23 +190,23 @@ def _questions(
 def _run(
     study: Path, backbone: str, seed: int, runs: list[tuple[str, ...]], places: Mapping[str, int]
 ) -> dict[str, Any]:
+    """Return the answers and confidences of the actors of one seed, and of those that have none."""
     actors, methods = {}, {}
-    for _, actor, own_seed, method in runs:
-        if int(own_seed) not in (0, seed):
-            continue
-        if actor not in actors:
-            actors[actor] = _answers(study, backbone, actor, own_seed, places)
-        folder = study / "predictions" / backbone / actor / own_seed / method
-        methods[method] = {"actor": actor, **_confidences(folder, places)}
+    for of_backbone, actor, actor_seed, method in runs:
+        if of_backbone == backbone and int(actor_seed) in (0, seed):
+            if actor not in actors:
+                actors[actor] = _answers(study, f"{backbone}/{actor}/{actor_seed}", places)
+            folder = study / "predictions" / backbone / actor / actor_seed / method
+            methods[method] = {"actor": actor, **_confidences(folder, places)}
     return {"backbone": backbone, "seed": seed, "actors": actors, "methods": methods}
 
 
-def _answers(study: Path, backbone: str, actor: str, seed: str, places: Mapping[str, int]) -> dict[str, list]:
+def _answers(study: Path, run: str, places: Mapping[str, int]) -> dict[str, list]:
     by_side: dict[str, list] = {side: [None] * len(places) for side in SIDES}
+    wanted = (pl.col("sample_index") == 0) & pl.col("sample_id").is_in(list(places))
     for side, answers in by_side.items():
-        for path in sorted((study / "graded" / backbone / actor / seed).glob(f"*/*/{side}/{MANIFEST_NAME}")):
+        for path in sorted((study / "graded" / run).glob(f"*/*/{side}/{MANIFEST_NAME}")):
             shard = path.parent.relative_to(study / "graded")
-            wanted = (pl.col("sample_index") == 0) & pl.col("sample_id").is_in(list(places))
             graded = read_table(path.with_name("graded.parquet"), GRADED).filter(wanted)
             written = read_parts(study / "generations" / shard, GENERATIONS).filter(wanted)
             texts = dict(written.select("sample_id", "text").iter_rows())
@@ -244,14 +218,13 @@ def _answers(study: Path, backbone: str, actor: str, seed: str, places: Mapping[
 def _confidences(folder: Path, places: Mapping[str, int]) -> dict[str, Any]:
     by_side: dict[str, list] = {side: [None] * len(places) for side in SIDES}
     imputed = {side: [] for side in SIDES}
-    predictions = read_table(folder / "predictions.parquet", PREDICTIONS).filter(pl.col("condition").is_in(SIDES))
-    for sample_id, side, confidence, is_imputed in predictions.select(
-        "sample_id", "condition", pl.col("confidence").round(4), "imputed"
-    ).iter_rows():
-        if (place := places.get(sample_id)) is not None:
-            by_side[side][place] = confidence
-            if is_imputed:
-                imputed[side].append(place)
+    shown = pl.col("condition").is_in(SIDES) & pl.col("sample_id").is_in(list(places))
+    predictions = read_table(folder / "predictions.parquet", PREDICTIONS).filter(shown)
+    columns = ("sample_id", "condition", pl.col("confidence").round(4), "imputed")
+    for sample_id, side, confidence, is_imputed in predictions.select(columns).iter_rows():
+        by_side[side][places[sample_id]] = confidence
+        if is_imputed:
+            imputed[side].append(places[sample_id])
     return {**by_side, "imputed": imputed}
 
 

@@ -1,19 +1,17 @@
 """`dualread evaluate`: compute every metric for your own confidences, read from plain tables and other harnesses' logs.
 
-`evaluation` computes them; here are the arguments. `report` prints the results, and `files` writes them.
-The heavy imports are inside `run`, so that the program starts fast.
+Here are the arguments. Those that `evaluation.evaluate` takes have the names of its parameters; it says what each does,
+and hands it to the step that needs it. `report` prints the results, and `files` writes them. The heavy imports are
+inside `run`, so that the program starts fast.
 """
 
 import argparse
+import inspect
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dualread.apps.text import EscapedStdout
 from dualread.errors import ConfigError
-
-if TYPE_CHECKING:
-    from dualread.apps.evaluate.screen import ScreenLine
 
 HELP = "every metric of your own confidences, with intervals"
 DESCRIPTION = """
@@ -211,8 +209,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of resamples, 39 or more; 0 for none (2000, or as many as a study's table says)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
-    parser.add_argument("--method", nargs="+", default=[], metavar="NAME", help="only these methods")
-    parser.add_argument("--dataset", nargs="+", default=[], metavar="NAME", help="only these data sets")
+    parser.add_argument("--method", dest="methods", nargs="+", default=[], metavar="NAME", help="only these methods")
+    parser.add_argument(
+        "--dataset", dest="datasets", nargs="+", default=[], metavar="NAME", help="only these data sets"
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -234,51 +234,26 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.predictions is None:
         options.refuse("the following arguments are required: PREDICTIONS, or --expect ACCURACY AUROC")
-    evaluation = evaluate(
-        options.predictions,
-        options.pairs,
-        cluster=options.cluster,
-        compare=options.compare,
-        calibration=options.calibration,
-        target_risk=options.target_risk,
-        delta=options.delta,
-        share_delta=options.share_delta,
-        max_per_image=options.max_per_image,
-        replicates=options.replicates,
-        seed=options.seed,
-        columns=_columns(options.columns),
-        log_format=options.log_format,
-        score=options.score,
-        alternatives=options.alternatives,
-        stated_scale=options.stated_scale,
-        missing=options.missing,
-        decimal=options.decimal,
-        options=options.options,
-        methods=options.method,
-        datasets=options.dataset,
-    )
+    options.columns = _columns(options.columns)
+    evaluation = evaluate(**{name: getattr(options, name) for name in inspect.signature(evaluate).parameters})
     if options.all:
-        for text in (*evaluation.notes, *report.lines(evaluation, seed=options.seed)):
+        for text in (*evaluation.notes, *report.lines(evaluation)):
             print(text)
     else:
-        for line in report.first(evaluation, seed=options.seed):
-            _show(line)
+        for line in report.first(evaluation):
+            # On a terminal, what a line says is green where it is good, and red where it is not.
+            if line.kind and isinstance(sys.stdout, EscapedStdout):
+                sys.stdout.write(line.text[: line.start])
+                sys.stdout.paint(line.text[line.start :], line.kind)
+                print()
+            else:
+                print(line.text)
     if options.out is not None:
         written = files.write(evaluation, options.out)
         print(f"wrote {options.out}: {', '.join(written)}")
         if missing := files.without_figures():
             print(missing)
     return 0
-
-
-def _show(line: "ScreenLine") -> None:
-    """Print a line; on a terminal, what it says is green where it is good, and red where it is not."""
-    if line.kind and isinstance(sys.stdout, EscapedStdout):
-        sys.stdout.write(line.text[: line.start])
-        sys.stdout.paint(line.text[line.start :], line.kind)
-        print()
-    else:
-        print(line.text)
 
 
 def _columns(words: list[str]) -> dict[str, str]:

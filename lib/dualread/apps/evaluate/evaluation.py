@@ -1,6 +1,6 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
@@ -9,17 +9,11 @@ import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData, evaluation_data
 from dualread.apps.evaluate.graded import grading_lines
+from dualread.apps.evaluate.log import LogOptions
 from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
 from dualread.apps.evaluate.screen import summary
-from dualread.apps.evaluate.tables import LogOptions, read_tables
-from dualread.apps.evaluate.thresholds import (
-    Certainty,
-    chooser_of,
-    more_than_calibrated,
-    shared_images,
-    shared_questions,
-    thresholds,
-)
+from dualread.apps.evaluate.tables import read_tables
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, thresholds
 from dualread.data.tables.contract import CheckedTable, TableOptions
 from dualread.errors import ConfigError, printable
 from dualread.evaluation.decimals import as_float64
@@ -50,6 +44,7 @@ class Evaluation:
         left_out: {"file: why": number of answers in a log that cannot be evaluated}.
         parts: The joined rows behind them, one per data set.
         replicates: Number of resamples.
+        seed: Seed of the resampling.
     """
 
     metrics: pl.DataFrame
@@ -61,6 +56,7 @@ class Evaluation:
     left_out: Mapping[str, int]
     parts: Sequence[EvaluationData]
     replicates: int
+    seed: int
 
     @property
     def graded(self) -> pl.DataFrame:
@@ -146,16 +142,15 @@ def evaluate(
         DataError: A table, a column or a value is missing or wrong, or an image has more than `max_per_image` answers.
         ConfigError: An option is out of range or names an unknown method.
     """
+    columns = {str(name): str(column) for name, column in (columns or {}).items()}  # pandas may have numbers as names
     options = [options] if isinstance(options, str) else list(options)
+    compare = [normalize("NFC", name) for name in ([compare] if isinstance(compare, str) else compare or ())]
     if options and log_format is not None:
         raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
-    compare = [normalize("NFC", name) for name in ([compare] if isinstance(compare, str) else compare or ())]
-    columns = {str(name): str(column) for name, column in (columns or {}).items()}  # pandas may have numbers as names
     if alternatives == "":
         raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
     if decimal not in (".", ","):
         raise ConfigError(f"--decimal {decimal}: expected . or a comma.")
-    certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
     if replicates is not None and 0 != replicates < FEWEST_REPLICATES:
         raise ConfigError(f"--replicates: {replicates}, expected {ENOUGH_REPLICATES}.")
     try:
@@ -189,21 +184,20 @@ def evaluate(
     replicates = _replicates(read.answers) if replicates is None else replicates
     parts = evaluation_data(read.answers, read.pairs, cluster=cluster)
     choosers = [] if read.calibration is None else evaluation_data(read.calibration, cluster=cluster)
+    warnings = [text for cells in (*parts, *choosers) for text in cells.warnings]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
-    compared, uncompared = None, []
+    compared = kept = None
     if compare:
         common = [on_common_questions(part, compare, replicates=replicates, seed=seed) for part in measured]
         compared = pl.concat(differences(part, compare[0], compare[1:]) for part, _ in common)
-        uncompared = [text for _, text in common if text]
-    kept = None
+        warnings += [text for _, text in common if text]
+        warnings += _too_few_resamples(compared, replicates)
     if targets:
-        kept = pl.concat(thresholds(cells, choosers, target_risks=targets, certainty=certainty) for cells in parts)
-    warnings = [text for cells in (*parts, *choosers) for text in cells.warnings] + uncompared
-    if compared is not None and (text := _too_few_resamples(compared, replicates)):
-        warnings.append(text)
-    if targets:
-        doubts = (shared_questions, shared_images, *((more_than_calibrated,) if max_per_image is None else ()))
-        warnings += [text for cells in parts for doubt in doubts if (text := doubt(cells, chooser_of(cells, choosers)))]
+        wanted = ThresholdOptions(
+            target_risks=targets, delta=delta, share_delta=share_delta, max_per_image=max_per_image
+        )
+        kept = pl.concat(thresholds(cells, choosers, wanted) for cells in parts)
+        warnings += [text for cells in parts for text in doubts(cells, chooser_of(cells, choosers), wanted)]
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,
@@ -214,6 +208,7 @@ def evaluate(
         left_out=read.left_out(),
         parts=parts,
         replicates=replicates,
+        seed=seed,
     )
 
 
@@ -229,16 +224,11 @@ def _replicates(answers: CheckedTable) -> int:
     return int(texts[0])
 
 
-def _too_few_resamples(differences: pl.DataFrame, replicates: int) -> str | None:
-    """Return a warning if no difference from so many baselines can be significant after Holm's adjustment."""
-    if replicates == 0:
-        return None
+def _too_few_resamples(differences: pl.DataFrame, replicates: int) -> Iterator[str]:
+    """Yield a warning if no difference from so many baselines can be significant after Holm's adjustment."""
     n = differences["baseline"].n_unique()
-    smallest = 2 * n / (replicates + 1)
-    if smallest < _LEVEL:
-        return None
-    enough = int(2 * n / _LEVEL)
-    return (
-        f"warning: with {replicates} resamples and {n} baselines no p (Holm) can be below {smallest:.2g}, but for"
-        f" CCG-AUC. Use --replicates {enough} or more."
-    )
+    if replicates and (smallest := 2 * n / (replicates + 1)) >= _LEVEL:
+        yield (
+            f"warning: with {replicates} resamples and {n} baselines no p (Holm) can be below {smallest:.2g}, but for"
+            f" CCG-AUC. Use --replicates {int(2 * n / _LEVEL)} or more."
+        )

@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,12 +59,6 @@ def as_texts(table: pl.DataFrame) -> pl.DataFrame:
     return for_spreadsheets(table).with_columns(pl.selectors.string().str.replace_all(r"[\x00-\x1f\x7f]", " "))
 
 
-def _suffix(dataset: str | None, taken: Sequence[str]) -> str:
-    """Return the end of the names of a data set's files, unlike those of the others."""
-    name = "" if dataset is None else "_" + re.sub(r"[^\w.-]+", "_", dataset)[:_LONGEST_NAME]
-    return f"{name}_{len(taken) + 1}" if name in taken else name
-
-
 def _all_figures(evaluation: Evaluation, folder: Path) -> list[str]:
     from matplotlib import rcParams  # here, because a table does not need matplotlib
 
@@ -75,9 +68,10 @@ def _all_figures(evaluation: Evaluation, folder: Path) -> list[str]:
     written: list[str] = []
     with house_style():
         rcParams["text.parse_math"] = False  # a name may hold dollar signs
-        suffixes: list[str] = []
+        suffixes: list[str] = []  # the ends of the names of a data set's files, unlike those of the others
         for cells in evaluation.parts:
-            suffixes.append(_suffix(cells.dataset, suffixes))
+            name = "" if cells.dataset is None else "_" + re.sub(r"[^\w.-]+", "_", cells.dataset)[:_LONGEST_NAME]
+            suffixes.append(f"{name}_{len(suffixes) + 1}" if name in suffixes else name)
             written += _figures(evaluation, cells, folder, suffixes[-1])
     (folder / PAGE).write_text(page.render(evaluation, folder, suffixes), encoding="utf-8")
     return [*written, PAGE]
@@ -102,7 +96,13 @@ def _figures(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix
     every = pl.concat(
         cells.methods[name].answers.select("confidence", "correct", method=pl.lit(name), **place) for name in methods
     )
-    drawing = risk_coverage.draw({"answers": every}, _layout(title, methods))
+    layout = FigureLayout(
+        study=title,
+        backbones=(Labeled(name="", label=title),),
+        datasets=(Labeled(name="", label=""),),
+        methods=tuple(Labeled(name=name, label=name) for name in methods),
+    )
+    drawing = risk_coverage.draw({"answers": every}, layout)
     drawings["risk_coverage"] = drawing, f"Risk and coverage of {title}"
     values = values_of(evaluation, cells)
     if not values.is_empty():
@@ -112,12 +112,3 @@ def _figures(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix
         drawing = replace(drawing, values=as_texts(drawing.values))
         save(drawing, folder, name + suffix, title=title_of_figure)
     return [f"{name}{suffix}.pdf, .png, .csv" for name in drawings]
-
-
-def _layout(title: str, methods: list[str]) -> FigureLayout:
-    return FigureLayout(
-        study=title,
-        backbones=(Labeled(name="", label=title),),
-        datasets=(Labeled(name="", label=""),),
-        methods=tuple(Labeled(name=name, label=name) for name in methods),
-    )

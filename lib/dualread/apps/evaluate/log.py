@@ -55,32 +55,37 @@ class LogTable:
     left_out: Mapping[str, int]
 
 
-def read_logged(
-    path: Path,
-    log_format: str,
-    *,
-    score: str | None,
-    columns: Mapping[str, str],
-    cluster: str | None,
-    scale: int | None,
-) -> LogTable:
+@dataclass(frozen=True, kw_only=True)
+class LogOptions:
+    """What a user says about a log.
+
+    Attributes:
+        log_format: A plugin of the family `logs`, the harness; "-" stands for "_". None for a table.
+        score: The score that says whether an answer is correct; "graded" to grade the answers by their references; None
+            if the log has at most one.
+        stated_scale: What stands for certainty in stated confidences, 1, 10 or 100; None for 100.
+    """
+
+    log_format: str | None = None
+    score: str | None = None
+    stated_scale: int | None = None
+
+
+def read_logged(path: Path, options: LogOptions, *, columns: Mapping[str, str], cluster: str | None) -> LogTable:
     """Read a log.
 
     Args:
         path: The file.
-        log_format: A plugin of the family `logs`; "-" stands for "_".
-        score: The score that says whether an answer is correct; "graded" to grade the answers by their references; None
-            if the log has at most one.
+        options: What the user says about it.
         columns: {column of a table of answers: column of the log that takes its place}.
         cluster: A column of the log to keep besides.
-        scale: What stands for certainty in stated confidences, 1, 10 or 100; None for 100.
 
     Raises:
         ConfigError: The format, the score or a column is unknown, or there are several scores and none was chosen.
         DataError: The log is damaged, a score is neither right nor wrong, or there is nothing to evaluate.
     """
-    log, advice = _read(path, log_format)
-    chosen = None if "correct" in columns else _chosen(path, log, score)
+    log, advice = _read(path, str(options.log_format))
+    chosen = None if "correct" in columns else _chosen(path, log, options.score)
     left_out, notes, samples = Counter(log.left_out), list(log.notes), list[LoggedSample]()
     for sample in log.samples:
         if chosen is not None and str(sample.scores.get(chosen)).strip().lower() in _UNSCORED:
@@ -106,7 +111,7 @@ def read_logged(
         )
     if "confidence" not in columns:
         parts = []
-        for method, values in _confidences(path, samples, chosen, scale, notes).items():
+        for method, values in _confidences(path, samples, chosen, options.stated_scale, notes).items():
             confidence = pl.Series("confidence", values, pl.Float64)
             left_out.update({f"no {method}": confidence.null_count()} if confidence.null_count() else {})
             parts.append(frame.with_columns(confidence, method=pl.lit(method)).drop_nulls("confidence"))

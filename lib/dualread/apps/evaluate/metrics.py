@@ -12,13 +12,10 @@ import polars as pl
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
-from dualread.evaluation.channel import CHANNEL_METRICS
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, CHANNEL_METRICS, FURTHER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
 from dualread.evaluation.estimates import MethodEstimates, estimate
-from dualread.evaluation.further_metrics import FURTHER_METRICS
-from dualread.evaluation.join import Joined, Rows
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.schema.columns import CONTRASTS, METRICS
@@ -72,8 +69,14 @@ def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetr
         seed: Seed of the resampling.
     """
     rows, kept = [], {}
+    if cells.resamples is None:
+        names = ("evaluate", str(seed), *([cells.dataset] if cells.dataset else []))
+    else:  # those of the study
+        names = (*cells.resamples, *([str(seed)] if seed else []))
     for method, evaluated in cells.methods.items():
-        draws = _draws(cells, evaluated, replicates=replicates, seed=seed)
+        clusters = tuple(sorted(set(evaluated.answers["image_id"])))
+        n_draws = replicates if len(clusters) > 1 else 0  # all resamples of a single cluster are the same
+        draws = ImageDraws(names=names, image_ids=clusters, replicates=n_draws)
         estimates, kept[method] = estimate(CellColumns.of(evaluated), draws, tuple(FURTHER_METRICS))
         rows += [
             {"dataset": cells.dataset, "method": method, **_withheld(row, cells, method)}
@@ -82,26 +85,6 @@ def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetr
         ]
     frame = pl.DataFrame(rows, schema={name: METRICS.columns[name].dtype for name in _OF_METRICS})
     return DataSetMetrics(cells=cells, metrics=frame, kept=kept)
-
-
-def donors_only(evaluated: Joined) -> set[str]:
-    """Return the clusters of donor images that have no answer of their own."""
-    if isinstance(evaluated.pairs, str):
-        return set()
-    return set(evaluated.pairs["donor_image_id"]) - set(evaluated.answers["image_id"])
-
-
-def _draws(cells: EvaluationData, evaluated: Joined, *, replicates: int, seed: int) -> ImageDraws:
-    clusters = tuple(sorted(set(evaluated.answers["image_id"])))
-    if cells.resamples is None:
-        names = ("evaluate", str(seed), *([cells.dataset] if cells.dataset else []))
-    else:  # those of the study
-        names = (*cells.resamples, *([str(seed)] if seed else []))
-    return ImageDraws(
-        names=names,
-        image_ids=clusters,
-        replicates=replicates if len(clusters) > 1 else 0,  # all resamples of a single cluster are the same
-    )
 
 
 def _withheld(row: dict, cells: EvaluationData, method: str) -> dict:
@@ -262,21 +245,14 @@ def on_common_questions(
             f"{cells.source}: --compare needs questions that all methods answer, and there are none (of {len(every)},"
             f" without an answer: {lacks}). Give one question the same sample_id with every method."
         )
-    methods = {name: _only(cells.methods[name], sorted(common)) for name in names}
+    methods = {}
+    for name in names:
+        joined, is_common = cells.methods[name], pl.col("sample_id").is_in(sorted(common))
+        pairs = joined.pairs if isinstance(joined.pairs, str) else joined.pairs.filter(is_common)
+        methods[name] = replace(joined, answers=joined.answers.filter(is_common), pairs=pairs)
     again = measure(replace(cells, methods=methods), replicates=replicates, seed=seed)
     left_out = ", ".join(sorted(every - common)[:5]) + (", ..." if len(every - common) > 5 else "")
     return again, (
         f"warning: {cells.source}: the differences are those on the {len(common)} of {len(every)} questions that all of"
         f" these methods answer; without an answer: {lacks}; left out: {left_out}"
-    )
-
-
-def _only(joined: Joined, sample_ids: Sequence[str]) -> Joined:
-    """Return the rows of these questions."""
-
-    def chosen(rows: Rows) -> Rows:
-        return rows if isinstance(rows, str) else rows.filter(pl.col("sample_id").is_in(sample_ids))
-
-    return replace(
-        joined, answers=joined.answers.filter(pl.col("sample_id").is_in(sample_ids)), pairs=chosen(joined.pairs)
     )

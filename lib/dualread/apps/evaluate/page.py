@@ -1,7 +1,7 @@
 """evaluate.html: one page about anybody's table that loads nothing: words, plot, reliability, risk-coverage, pairs."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ import polars as pl
 from dualread.apps.evaluate.evaluation import Evaluation
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import wrong_pairs
-from dualread.apps.evaluate.report import interval_text, number_text, p_text
-from dualread.apps.evaluate.screen import BAD, SHOWN, MethodVerdict, ScreenLine, heading, sentences, verdicts
+from dualread.apps.evaluate.report import interval_text, number_text
+from dualread.apps.evaluate.screen import BAD, SHOWN, heading, p_text, sentences, verdicts
 from dualread.evaluation.explained import METRICS
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
-from dualread.reporting.forest import LIMIT_LABEL, VALUES, Plot, plot, rows_of, says, scale
+from dualread.reporting.forest import LIMIT_LABEL, VALUES, plot, rows_of, says, scale
 
 _FOLDER = Path(__file__).parent
 _WORDS = {
@@ -43,30 +43,6 @@ class PageTable:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     right: frozenset[int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Picture:
-    """A figure of the page: what it shows, in words, and its PNG as a data URI."""
-
-    name: str
-    words: str
-    alt: str
-    uri: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class PagePart:
-    """What the page says of one data set."""
-
-    name: str
-    sentences: Sequence[ScreenLine]
-    plot: Plot | None
-    says: Sequence[str]
-    told: Mapping[str, Sequence[MethodVerdict]]
-    pictures: Sequence[Picture]
-    tables: Sequence[PageTable]
-    every: PageTable
 
 
 def values_of(evaluation: Evaluation, cells: EvaluationData) -> pl.DataFrame:
@@ -99,44 +75,40 @@ def render(evaluation: Evaluation, folder: Path, suffixes: Sequence[str]) -> str
     from dualread.reporting.pages import environment, script_of  # needs jinja2, which is there where figures are
 
     parts = [_part(evaluation, cells, folder, suffix) for cells, suffix in zip(evaluation.parts, suffixes, strict=True)]
-    return (
-        environment(_FOLDER)
-        .get_template("evaluate.html.jinja")
-        .render(
-            title=Path(evaluation.parts[0].source).name,
-            parts=parts,
-            meanings=SHOWN,
-            warnings=[*evaluation.warnings, *evaluation.unused],
-            limit_label=LIMIT_LABEL,
-            script=script_of("sort.js"),
-        )
+    template = environment(_FOLDER).get_template("evaluate.html.jinja")
+    return template.render(
+        title=Path(evaluation.parts[0].source).name,
+        parts=parts,
+        meanings=SHOWN,
+        warnings=[*evaluation.warnings, *evaluation.unused],
+        limit_label=LIMIT_LABEL,
+        script=script_of("sort.js"),
     )
 
 
-def _part(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix: str) -> PagePart:
+def _part(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix: str) -> dict[str, Any]:
+    """Return what the page says of one data set, by the names of its template."""
     metrics, values = cells.rows_of(evaluation.metrics), values_of(evaluation, cells)
     drawn = not values.filter(pl.col("estimate").is_not_null()).is_empty()
     told = {method: verdicts(cells, metrics, method) for method in cells.methods}
     lines = [replace(line, text=line.text[line.start :]) for line in sentences(told)]
     named = ("dot", "ccg") if "natural_ccg_auc" in values["metric"] else ("dot",)
-    return PagePart(
-        name=heading(cells),
-        sentences=sorted(lines, key=lambda line: line.kind == BAD),
-        plot=plot(values, f"95% intervals over other {cells.unit}s", scale(values)) if drawn else None,
-        says=[says(f"{cells.unit}s")[name] for name in named],
-        told=told,
-        pictures=list(_pictures(cells, folder, suffix)),
-        tables=list(_tables(evaluation, cells, metrics)),
-        every=_metrics(cells, metrics.filter(subset="all"), METRICS, "Every metric of all answers"),
-    )
-
-
-def _pictures(cells: EvaluationData, folder: Path, suffix: str) -> Iterator[Picture]:
+    pictures = []
     for name, words in _WORDS.items():
         file = folder / f"{name}{suffix}.png"
         if file.exists():
             uri = f"data:image/png;base64,{b64encode(file.read_bytes()).decode()}"
-            yield Picture(name=name, words=words, alt=f"{words} Methods: {', '.join(cells.methods)}.", uri=uri)
+            pictures.append({"words": words, "alt": f"{words} Methods: {', '.join(cells.methods)}.", "uri": uri})
+    return {
+        "name": heading(cells),
+        "sentences": sorted(lines, key=lambda line: line.kind == BAD),
+        "plot": plot(values, f"95% intervals over other {cells.unit}s", scale(values)) if drawn else None,
+        "says": [says(f"{cells.unit}s")[name] for name in named],
+        "told": told,
+        "pictures": pictures,
+        "tables": list(_tables(evaluation, cells, metrics)),
+        "every": _metrics(metrics.filter(subset="all")),
+    }
 
 
 def _tables(evaluation: Evaluation, cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[PageTable]:
@@ -178,7 +150,7 @@ def _wrong_pairs(graded: pl.DataFrame, pairs: pl.DataFrame) -> PageTable:
     return PageTable(caption=caption, columns=columns, rows=rows, right=frozenset({2}))
 
 
-def _metrics(cells: EvaluationData, metrics: pl.DataFrame, meanings: Mapping[str, str], caption: str) -> PageTable:
+def _metrics(metrics: pl.DataFrame) -> PageTable:
     rows = [
         (
             row["metric"],
@@ -186,23 +158,29 @@ def _metrics(cells: EvaluationData, metrics: pl.DataFrame, meanings: Mapping[str
             number_text(row["estimate"]),
             interval_text(row),
             str(row["n"]),
-            row["reason"] or meanings[row["metric"]],
+            row["reason"] or METRICS[row["metric"]],
         )
         for row in metrics.iter_rows(named=True)
-        if row["metric"] in meanings and row["reason"] != NO_PAIRS
+        if row["metric"] in METRICS and row["reason"] != NO_PAIRS
     ]
     columns = ("Metric", "Method", "Value", "95% interval", "n", "What it is")
-    return PageTable(caption=caption, columns=columns, rows=rows, right=frozenset({2, 3, 4}))
+    return PageTable(caption="Every metric of all answers", columns=columns, rows=rows, right=frozenset({2, 3, 4}))
 
 
 def _differences(rows: pl.DataFrame, units: str) -> PageTable:
-    def shown(row: dict[str, Any]) -> tuple[str, ...]:
-        pair = f"{row['method']} - {row['baseline']}"
-        p, adjusted = (p_text(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
-        return (row["metric"], pair, number_text(row["estimate"]), interval_text(row), p, adjusted, row["reason"] or "")
-
     columns = ("Metric", "Method - baseline", "Difference", "95% interval", "p", "p (Holm)", "")
-    made = [shown(row) for row in rows.iter_rows(named=True) if row["n"] > 0]
+    made = [
+        (
+            row["metric"],
+            f"{row['method']} - {row['baseline']}",
+            number_text(row["estimate"]),
+            interval_text(row),
+            *(p_text(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm")),
+            row["reason"] or "",
+        )
+        for row in rows.iter_rows(named=True)
+        if row["n"] > 0
+    ]
     caption = f"Differences on the same {units}"
     return PageTable(caption=caption, columns=columns, rows=made, right=frozenset({2, 3, 4, 5}))
 

@@ -11,9 +11,9 @@ import polars as pl
 from dualread.apps.evaluate.evaluation import Evaluation
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import grading_lines
-from dualread.apps.evaluate.metrics import UNDEFINED, donors_only
-from dualread.apps.evaluate.screen import ScreenLine, summary, wrapped
-from dualread.apps.evaluate.thresholds import Certainty, check_options
+from dualread.apps.evaluate.metrics import UNDEFINED
+from dualread.apps.evaluate.screen import ScreenLine, p_text, summary, wrapped
+from dualread.apps.evaluate.thresholds import ThresholdOptions
 from dualread.apps.text import aligned
 from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import FEW_IMAGES, NOISE_FLOOR, WITH_PERCENTILES
@@ -35,11 +35,6 @@ def number_text(value: float | None) -> str:
     return "-" if value is None else str(int(value)) if value.is_integer() else f"{value:.4f}"
 
 
-def p_text(value: float | None, at_most: bool | None) -> str:
-    """Return a p-value, with "<=" where the resamples can say no more."""
-    return "-" if value is None else f"{'<=' if at_most else ''}{value:.3g}"
-
-
 def remark_on(row: dict, cell: dict[tuple[str, str], dict], unit: str) -> str:
     """Return the remark on a metric: undefined resamples, or what the images of a CCG-AUC are enough for, and ties.
 
@@ -50,7 +45,11 @@ def remark_on(row: dict, cell: dict[tuple[str, str], dict], unit: str) -> str:
         return cell.get((row["method"], name), {}).get("estimate")
 
     if row["metric"] == "ece15":
-        return _beside_chance(row["estimate"], estimate(NOISE_FLOOR))
+        if (floor := estimate(NOISE_FLOOR)) is None:
+            return ""
+        if is_by_chance(row["estimate"], floor):
+            return f"not above {floor:.4f}, which calibrated confidences reach by chance"
+        return f"above {floor:.4f}, which calibrated confidences rarely exceed by chance"
     if not row["metric"].endswith("_ccg_auc"):
         few = few_of_a_kind(row["metric"], [row["method"]], cell, unit)
         undefined = estimate(f"{row['metric']}{UNDEFINED}")
@@ -69,15 +68,6 @@ def remark_on(row: dict, cell: dict[tuple[str, str], dict], unit: str) -> str:
     if ties := estimate(f"{kind}_ties"):
         remarks.append(f"{ties:.0%} ties")
     return "; ".join(remarks)
-
-
-def _beside_chance(ece: float, floor: float | None) -> str:
-    """Return what the ECE says, beside what calibrated confidences reach."""
-    if floor is None:
-        return ""
-    if is_by_chance(ece, floor):
-        return f"not above {floor:.4f}, which calibrated confidences reach by chance"
-    return f"above {floor:.4f}, which calibrated confidences rarely exceed by chance"
 
 
 def few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str, str], dict], unit: str) -> str:
@@ -99,13 +89,8 @@ _WITHOUT_INTERVAL = (
 _RANKS_ONLY = "metrics of probabilities have no value, those of ranks (AUROC, AURC, CCG-AUC) have"
 
 
-def first(evaluation: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
-    """Yield the lines of one screen, each of at most 100 characters: five numbers of each method, and what they say.
-
-    Args:
-        evaluation: What was computed.
-        seed: Seed of the resampling.
-    """
+def first(evaluation: Evaluation) -> Iterator[ScreenLine]:
+    """Yield the lines of one screen, each of at most 100 characters: five numbers of each method, and what they say."""
     yield from (ScreenLine(text=text) for text in wrapped(evaluation.notes))
     yield from summary(evaluation)
     yield ScreenLine(text="")
@@ -113,7 +98,7 @@ def first(evaluation: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
         yield from (ScreenLine(text=text) for text in ([line] if line.startswith(" ") else wrapped([line])))
     remarks: list[str] = []
     for cells in evaluation.parts:
-        _, intervals, *others = _about(cells, evaluation.replicates, seed)
+        _, intervals, *others = _about(cells, evaluation)
         metrics = cells.rows_of(evaluation.metrics)
         remarks += [intervals.partition("; ")[0], *others, *_turned(cells, metrics)]
         remarks += [_NO_PAIRS] if metrics["reason"].eq_missing(NO_PAIRS).any() else []
@@ -124,23 +109,18 @@ def first(evaluation: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
     yield from (ScreenLine(text=text) for text in wrapped(dict.fromkeys(remarks)))
 
 
-def lines(evaluation: Evaluation, *, seed: int) -> Iterator[str]:
-    """Yield everything: all metrics, all subsets, and the counts.
-
-    Args:
-        evaluation: What was computed.
-        seed: Seed of the resampling.
-    """
+def lines(evaluation: Evaluation) -> Iterator[str]:
+    """Yield everything: all metrics, all subsets, and the counts."""
     for cells in evaluation.parts:
-        yield from _of_data_set(evaluation, cells, seed)
+        yield from _of_data_set(evaluation, cells)
         yield ""
     yield from grading_lines(evaluation.graded)
     yield from evaluation.warnings
     yield from evaluation.unused
 
 
-def _of_data_set(evaluation: Evaluation, cells: EvaluationData, seed: int) -> Iterator[str]:
-    yield from _about(cells, evaluation.replicates, seed)
+def _of_data_set(evaluation: Evaluation, cells: EvaluationData) -> Iterator[str]:
+    yield from _about(cells, evaluation)
     metrics = cells.rows_of(evaluation.metrics)
     if metrics["reason"].eq_missing(NO_PAIRS).any():
         yield _NO_PAIRS
@@ -162,28 +142,32 @@ def _of_data_set(evaluation: Evaluation, cells: EvaluationData, seed: int) -> It
         yield from _remarks(cells.rows_of(evaluation.thresholds), unit=_unit(cells), ranked=cells.ranked)
 
 
-def _about(cells: EvaluationData, replicates: int, seed: int) -> Iterator[str]:
+def _about(cells: EvaluationData, evaluation: Evaluation) -> Iterator[str]:
     counts = {name: len(evaluated.answers) for name, evaluated in cells.methods.items()}
     source = cells.source if cells.dataset is None else f"{cells.source}, {cells.dataset}"
     yield f"{source}: {sum(counts.values())} answers, {len(counts)} method{'s' if len(counts) > 1 else ''}"
-    yield _about_intervals(cells, replicates, seed)
+    yield _about_intervals(cells, evaluation)
     if len({frozenset(evaluated.answers["sample_id"]) for evaluated in cells.methods.values()}) > 1:
         listed = ", ".join(f"{name}: {n}" for name, n in counts.items())
         yield f"the methods answer different questions ({listed} answers): compare them with care"
     if cells.ranked:
         yield f"scores, of which only the order counts: {', '.join(sorted(cells.ranked))}; {_RANKS_ONLY}"
-    if others := frozenset().union(*map(donors_only, cells.methods.values())):
+    others = set()
+    for evaluated in cells.methods.values():
+        if not isinstance(evaluated.pairs, str):
+            others |= set(evaluated.pairs["donor_image_id"]) - set(evaluated.answers["image_id"])
+    if others:
         shown = ", ".join(sorted(others)[:_SHOWN]) + (f", ... ({len(others)} in all)" if len(others) > _SHOWN else "")
         yield f"donors whose {cells.cluster} has no answer in {cells.source}, each a cluster by itself: {shown}"
 
 
-def _about_intervals(cells: EvaluationData, replicates: int, seed: int) -> str:
+def _about_intervals(cells: EvaluationData, evaluation: Evaluation) -> str:
     has_pairs = any(not isinstance(evaluated.pairs, str) for evaluated in cells.methods.values())
-    if replicates == 0:
+    if evaluation.replicates == 0:
         return f"no intervals{' but those of pairs' if has_pairs else ''} (--replicates 0)"
     if all(evaluated.answers["image_id"].n_unique() == 1 for evaluated in cells.methods.values()):
         return f"no intervals: there is only one {cells.cluster or 'row'}, so nothing to resample"
-    drawn = f"95% intervals: {replicates} resamples of {cells.cluster or 'rows'}, seed {seed}"
+    drawn = f"95% intervals: {evaluation.replicates} resamples of {cells.cluster or 'rows'}, seed {evaluation.seed}"
     drawn += "; of accuracy and hce90: binomial, for as many answers as are independent"
     if has_pairs:
         drawn += "; of CCG-AUC, VRS and VBR: without each source and donor in turn"
@@ -270,21 +254,18 @@ def _remarks(rows: pl.DataFrame, *, unit: str, ranked: Collection[str]) -> Itera
     row, n = certified.row(0, named=True), len(certified)
     shared = "" if row["share_delta"] == 1 else f" / {row['share_delta']}"
     level = f"{row['delta']:g}{shared}"
-    yield f"a certified threshold is wrong with a probability of at most {level}, {_bound(certified, unit)}"
+    bound = "if rows are independent"
+    if unit != "row":
+        stated = row["max_per_image"]
+        most = max(certified["calibration_max_per_image"]) if stated is None else stated
+        source = "the most among the calibration answers" if stated is None else "--max-per-image"
+        bound = f"as long as no {unit} has more than {most} answer{'' if most == 1 else 's'} ({source})"
+    yield f"a certified threshold is wrong with a probability of at most {level}, {bound}"
     if n > row["share_delta"]:
         yield f"each one by itself; if you choose one of the {n} by what it certifies, add --share-delta {n}"
     for row in certified.filter(pl.col("threshold").is_null(), ~pl.col("method").is_in(ranked)).iter_rows(named=True):
         if sentence := _needed(row, unit):
             yield f"{row['method']}, target {row['target_risk']:g}: {sentence}"
-
-
-def _bound(certified: pl.DataFrame, unit: str) -> str:
-    if unit == "row":
-        return "if rows are independent"
-    stated = certified["max_per_image"][0]
-    most = max(certified["calibration_max_per_image"]) if stated is None else stated
-    source = "the most among the calibration answers" if stated is None else "--max-per-image"
-    return f"as long as no {unit} has more than {most} answer{'' if most == 1 else 's'} ({source})"
 
 
 def _needed(row: dict, unit: str) -> str | None:
@@ -319,17 +300,19 @@ def plan(options: argparse.Namespace) -> Iterator[str]:
     """
     if not options.target_risk:
         raise ConfigError("--expect: needs --target-risk, the largest error rate of the answers that are kept.")
-    certainty = Certainty(
-        delta=options.delta, share_delta=options.share_delta, max_per_image=options.max_per_image or options.per_image
+    wanted = ThresholdOptions(
+        target_risks=options.target_risk,
+        delta=options.delta,
+        share_delta=options.share_delta,
+        max_per_image=options.max_per_image or options.per_image,
     )
-    check_options(options.target_risk, certainty)
     accuracy, auroc = options.expect
     try:
         expected = Expected(
             accuracy=accuracy,
             auroc=auroc,
             per_image=options.per_image,
-            max_per_image=certainty.max_per_image or options.per_image,
+            max_per_image=wanted.max_per_image or options.per_image,
         )
     except ValueError as error:
         raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {options.per_image}: {error}") from error
@@ -337,10 +320,10 @@ def plan(options: argparse.Namespace) -> Iterator[str]:
     most = "" if expected.max_per_image == expected.per_image else f" (at most {expected.max_per_image})"
     yield (
         f"calibration images with {each} each{most}, {MODEL} with accuracy {expected.accuracy:g} and AUROC"
-        f" {expected.auroc:g}, delta {certainty.level:g}, {REPETITIONS} simulated sets for each number of images"
+        f" {expected.auroc:g}, delta {wanted.level:g}, {REPETITIONS} simulated sets for each number of images"
     )
     for risk in options.target_risk:
-        sizes = planned(expected, target_risk=risk, delta=certainty.level)
+        sizes = planned(expected, target_risk=risk, delta=wanted.level)
         yield ""
         if not sizes:
             yield f"target risk {risk:g}: {LARGEST // expected.per_image} images are not enough"

@@ -57,6 +57,11 @@ def short(value: float, digits: int = 3) -> str:
     return str(int(value)) if value.is_integer() else text.replace("0.", ".", 1)
 
 
+def p_text(value: float | None, at_most: bool | None, digits: int = 3) -> str:
+    """Return a p-value, with "<=" where the resamples can say no more."""
+    return "-" if value is None else f"{'<=' if at_most else ''}{value:.{digits}g}"
+
+
 def verdicts(cells: EvaluationData, metrics: pl.DataFrame, method: str) -> list[MethodVerdict]:
     """Return the five numbers of a method on a data set; without pairs, four.
 
@@ -237,7 +242,7 @@ def _differences(rows: pl.DataFrame) -> Iterator[ScreenLine]:
         pair = _cut(f"{row['method']} - {row['baseline']}", 33)
         ends = "" if row["low"] is None else f"[{_signed(row['low'])}, {_signed(row['high'])}]"
         value = "-" if row["estimate"] is None else _signed(row["estimate"])
-        p, adjusted = (_p(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
+        p, adjusted = (p_text(row[name], row[f"{name}_at_most"], 2) for name in ("p", "p_holm"))
         yield ScreenLine(text=f"{row['metric']:<16}{pair:<34}{value:>10}  {ends:<16}{p:>9}{adjusted:>12}")
     few = [row["metric"] for row in shown if row["short"]]
     if few:
@@ -262,10 +267,6 @@ def _thresholds(rows: pl.DataFrame) -> Iterator[ScreenLine]:
 def _signed(value: float) -> str:
     text = short(value)
     return text if text.startswith("-") or float(text) == 0.0 else f"+{text}"
-
-
-def _p(value: float | None, at_most: bool | None) -> str:
-    return "-" if value is None else f"{'<=' if at_most else ''}{value:.2g}"
 
 
 def _compact(verdict: MethodVerdict) -> str:

@@ -9,7 +9,7 @@ from unicodedata import normalize
 import polars as pl
 
 from dualread import plugins
-from dualread.apps.evaluate.log import read_logged
+from dualread.apps.evaluate.log import LogOptions, read_logged
 from dualread.data.tables.checks import checked
 from dualread.data.tables.contract import ANSWERS, PAIRS, WIDE, WIDE_SCORE, CheckedTable, TableOptions, UserColumn
 from dualread.data.tables.files import RawTable, read_file
@@ -18,15 +18,6 @@ from dualread.data.tables.memory import read_frame
 from dualread.errors import ConfigError, DataError, did_you_mean
 
 _SHOWN = 8  # columns that a sentence names
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogOptions:
-    """What a user says about a log: its harness, the score that judges, and what stands for certainty in it."""
-
-    log_format: str | None = None
-    score: str | None = None
-    stated_scale: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,9 +114,7 @@ def _read_log(source: Any, name: str, options: TableOptions, log: LogOptions) ->
         raise ConfigError(f"{name}: {type(source).__name__}; a log (--from {log.log_format}) is given by its path.")
     path = local_file(str(source)) if is_address(source) else Path(source)
     named = {"confidence" if name == "score" else name: column for name, column in options.names(ANSWERS).items()}
-    logged = read_logged(
-        path, str(log.log_format), score=log.score, columns=named, cluster=options.cluster, scale=log.stated_scale
-    )
+    logged = read_logged(path, log, columns=named, cluster=options.cluster)
     return RawTable(
         source=path,
         frame=logged.frame,

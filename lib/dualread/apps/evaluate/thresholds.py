@@ -1,7 +1,7 @@
 """Step 4: thresholds for a target risk, chosen on calibration answers and judged on the evaluated ones."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -27,18 +27,33 @@ SCHEMA = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certainty:
-    """What certified thresholds are to hold for.
+class ThresholdOptions:
+    """What a user says about thresholds.
 
     Attributes:
+        target_risks: Largest error rates of the kept answers, each in (0, 1).
         delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
         share_delta: Number of thresholds that share delta, 1 or more.
         max_per_image: Largest number of answers to an image of the source; None for that of the calibration answers.
     """
 
+    target_risks: Sequence[float]
     delta: float
     share_delta: int
     max_per_image: int | None
+
+    def __post_init__(self) -> None:
+        """Check the ranges.
+
+        Raises:
+            ConfigError: A number is out of range.
+        """
+        for name, value in (*(("target-risk", risk) for risk in self.target_risks), ("delta", self.delta)):
+            if not 0.0 < value < 1.0:
+                raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
+        for name, number in (("share-delta", self.share_delta), ("max-per-image", self.max_per_image)):
+            if number is not None and number < 1:
+                raise ConfigError(f"--{name} {number}: expected 1 or more.")
 
     @property
     def level(self) -> float:
@@ -46,9 +61,7 @@ class Certainty:
         return self.delta / self.share_delta
 
 
-def thresholds(
-    cells: EvaluationData, calibration: Sequence[EvaluationData], *, target_risks: Sequence[float], certainty: Certainty
-) -> pl.DataFrame:
+def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], options: ThresholdOptions) -> pl.DataFrame:
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
 
     Coverage and risk have 95% intervals (`proportion.share_interval`), which hold for new images and this threshold.
@@ -57,54 +70,51 @@ def thresholds(
         cells: The evaluated answers to one data set.
         calibration: The answers that choose. With several data sets, that of the same name chooses; otherwise the only
             one.
-        target_risks: Largest error rates of the kept answers, each in (0, 1).
-        certainty: What certified thresholds are to hold for.
+        options: Which thresholds are wanted.
 
     Raises:
-        ConfigError: A target risk or a part of `certainty` is out of range.
         DataError: The calibration table lacks the data set or a method, or its answers are the evaluated ones; or an
-            image of either table has more answers than `certainty` says.
+            image of either table has more answers than `options` say.
     """
-    check_options(target_risks, certainty)
     chooser = chooser_of(cells, calibration)
-    _refuse_same(cells, chooser)
-    if certainty.max_per_image is not None:
-        for data in (chooser, cells):
-            _refuse_more(data, certainty.max_per_image)
+    # What was said, in an order that does not depend on names or on the order of the file.
+    columns = [["confidence", "correct", *(["image_id"] if data.cluster else [])] for data in (cells, chooser)]
+    statements = [
+        [data.methods[name].answers.select(names).sort(names) for name in sorted(data.methods)]
+        for data, names in zip((cells, chooser), columns, strict=True)
+    ]
+    if len(statements[0]) == len(statements[1]) and all(map(pl.DataFrame.equals, *statements)):
+        raise DataError(
+            f"{chooser.source}: holds the answers of {cells.source}, on which the threshold is to be judged. Expected"
+            " other answers, which no one has used yet: of a threshold that is chosen and judged on the same answers,"
+            " the error rate is too low, and nothing is certified."
+        )
+    for data in (chooser, cells):
+        image, n = _largest_image(data)
+        if options.max_per_image is not None and n > options.max_per_image:
+            raise DataError(
+                f"{data.source}: {data.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
+                f" than {options.max_per_image}. Give the largest number that an image of this source can have."
+            )
     rows = []
     for method in cells.methods:
         same = _same_method(chooser, method, cells)
         is_score = method in cells.ranked or same in chooser.ranked
         judged_on, chosen_on = _rows_of(cells, method), _rows_of(chooser, same)
         like = _chosen_on(chosen_on)
-        for risk in target_risks:
+        for risk in options.target_risks:
             for rule in (EMPIRICAL, CERTIFIED):
-                limits = asdict(certainty) if rule == CERTIFIED else dict.fromkeys(asdict(certainty))
-                chosen = WITHOUT_PROBABILITIES if is_score else _chosen_threshold(rule, chosen_on, risk, certainty)
-                names = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
-                rows.append(names | _judged(judged_on, chosen) | limits | like)
+                names = ("delta", "share_delta", "max_per_image")
+                limits = {name: getattr(options, name) if rule == CERTIFIED else None for name in names}
+                level, most, chosen = options.level, options.max_per_image, WITHOUT_PROBABILITIES
+                try:
+                    if not is_score:
+                        chosen = threshold(rule, chosen_on, target_risk=risk, delta=level, max_per_image=most)
+                except UndefinedMetricError as error:
+                    chosen = str(error)
+                place = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
+                rows.append(place | _judged(judged_on, chosen) | limits | like)
     return pl.DataFrame(rows, schema=SCHEMA)
-
-
-def check_options(target_risks: Sequence[float], certainty: Certainty) -> None:
-    """Check the ranges of what a user has asked for.
-
-    Raises:
-        ConfigError: A number is out of range.
-    """
-    for name, value in (*(("target-risk", risk) for risk in target_risks), ("delta", certainty.delta)):
-        if not 0.0 < value < 1.0:
-            raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
-    for name, number in (("share-delta", certainty.share_delta), ("max-per-image", certainty.max_per_image)):
-        if number is not None and number < 1:
-            raise ConfigError(f"--{name} {number}: expected 1 or more.")
-
-
-def _chosen_threshold(rule: str, answers: Confidences, risk: float, certainty: Certainty) -> float | str:
-    try:
-        return threshold(rule, answers, target_risk=risk, delta=certainty.level, max_per_image=certainty.max_per_image)
-    except UndefinedMetricError as error:
-        return str(error)
 
 
 def _judged(rows: Confidences, chosen: float | str) -> dict:
@@ -164,50 +174,51 @@ def _same_method(chooser: EvaluationData, method: str, cells: EvaluationData) ->
     raise DataError(f"{chooser.source}: no answers of method {method!r} to choose a threshold. Found: {known}.")
 
 
-def _refuse_same(cells: EvaluationData, chooser: EvaluationData) -> None:
-    """Refuse calibration answers that are the evaluated ones, whatever their file is called."""
-    if len(cells.methods) == len(chooser.methods) and all(
-        _rows(method, cells).equals(_rows(other, chooser))
-        for method, other in zip(sorted(cells.methods), sorted(chooser.methods), strict=True)
-    ):
-        raise DataError(
-            f"{chooser.source}: holds the answers of {cells.source}, on which the threshold is to be judged. Expected"
-            " other answers, which no one has used yet: of a threshold that is chosen and judged on the same answers,"
-            " the error rate is too low, and nothing is certified."
-        )
-
-
-def _refuse_more(cells: EvaluationData, max_per_image: int) -> None:
-    """Refuse answers if an image has more of them than a user says that any image has."""
-    image, n = _largest_image(cells)
-    if n > max_per_image:
-        raise DataError(
-            f"{cells.source}: {cells.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
-            f" than {max_per_image}. Give the largest number that an image of this source can have."
-        )
-
-
-def more_than_calibrated(cells: EvaluationData, chooser: EvaluationData) -> str | None:
-    """Return a warning if an evaluated image has more answers than all that chose the threshold; None otherwise."""
-    image, n = _largest_image(cells)
-    if n <= (most := _largest_image(chooser)[1]):
-        return None
-    return (
-        f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
-        f" ({most}). Certified thresholds assume that no new one has more than these; state the largest number that is"
-        " possible with --max-per-image."
-    )
-
-
 def _largest_image(cells: EvaluationData) -> tuple[str, int]:
     """Return the image with the most answers of one method, and their number."""
     counts = [joined.answers["image_id"].value_counts().sort("count", "image_id") for joined in cells.methods.values()]
     return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda counted: counted[1])
 
 
-def shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | None:
+def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
+    """Yield warnings about what thresholds take for granted: other questions, other images, and no larger images.
+
+    Args:
+        cells: The answers on which thresholds are judged.
+        chooser: The answers that chose them.
+        options: Which thresholds were wanted.
+    """
+    if shared := _shared_questions(cells, chooser):
+        yield shared
+    elif cells.cluster is not None and chooser.cluster is not None:
+        judged_on, chosen_on = (
+            plain_ids(pl.concat(joined.answers["image_id"] for joined in data.methods.values()).unique()).unique()
+            for data in (cells, chooser)
+        )
+        if n := int(judged_on.is_in(chosen_on.implode()).sum()):
+            yield (
+                f"warning: {n} of {len(judged_on)} {cells.unit}s of {cells.source} are in {chooser.source} too. Answers"
+                f" about one {cells.unit} tend to be right or wrong together, so that the error rate of the kept"
+                " answers may be too low, and nothing is certified."
+            )
+    image, n = _largest_image(cells)
+    most = _largest_image(chooser)[1]
+    if options.max_per_image is None and n > most:
+        yield (
+            f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
+            f" ({most}). Certified thresholds assume that no new one has more than these; state the largest number that"
+            " is possible with --max-per-image."
+        )
+
+
+def _shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | None:
     """Return a warning if questions are in both tables; None if there are none, or if questions have no names."""
-    columns = [name for name in _identity(cells) if name in _identity(chooser)]
+    identities = []
+    for data in (cells, chooser):
+        has_question = "within_question_auroc" not in data.withheld
+        known = {"sample_id": data.named, "image_id": data.cluster is not None, "question_key": has_question}
+        identities.append([name for name, is_known in known.items() if is_known])
+    columns = [name for name in identities[0] if name in identities[1]]
     if "sample_id" not in columns and len(columns) < 2:
         return None
     judged_on, chosen_on = (
@@ -227,36 +238,3 @@ def shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | No
         f"warning: {n} of {len(judged_on)} questions of {cells.source} are in {chooser.source} too (equal {named}). If"
         " they are the same questions, the error rate of the kept answers is too low, and nothing is certified."
     )
-
-
-def shared_images(cells: EvaluationData, chooser: EvaluationData) -> str | None:
-    """Return a warning if answers about the same images chose the threshold; None if there are none.
-
-    Where the questions themselves are shared, `shared_questions` says so.
-    """
-    if cells.cluster is None or chooser.cluster is None or shared_questions(cells, chooser) is not None:
-        return None
-    judged_on, chosen_on = (
-        plain_ids(pl.concat(joined.answers["image_id"] for joined in data.methods.values()).unique()).unique()
-        for data in (cells, chooser)
-    )
-    if (n := int(judged_on.is_in(chosen_on.implode()).sum())) == 0:
-        return None
-    return (
-        f"warning: {n} of {len(judged_on)} {cells.unit}s of {cells.source} are in {chooser.source} too. Answers about"
-        f" one {cells.unit} tend to be right or wrong together, so that the error rate of the kept answers may be too"
-        " low, and nothing is certified."
-    )
-
-
-def _rows(method: str, cells: EvaluationData) -> pl.DataFrame:
-    """Return what was said, in an order that does not depend on names or on the order of the file."""
-    columns = ["confidence", "correct", *(["image_id"] if cells.cluster else [])]
-    return cells.methods[method].answers.select(columns).sort(columns)
-
-
-def _identity(cells: EvaluationData) -> list[str]:
-    """Return the columns of the table that say which question a row answers."""
-    has_question = "within_question_auroc" not in cells.withheld
-    known = {"sample_id": cells.named, "image_id": cells.cluster is not None, "question_key": has_question}
-    return [name for name, is_known in known.items() if is_known]

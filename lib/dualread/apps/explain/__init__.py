@@ -1,8 +1,8 @@
 """`dualread explain`: what an artifact was made from; with `--cell`, where one printed number comes from.
 
-`cells` finds the printed number, `runs` the runs that it is the mean of, and `samples` the rows of single questions;
-`report` puts all of it into text, with the artifacts that a run was made from. Everything is read from the
-store, in which each artifact names its inputs.
+`cells` finds the printed number and the runs that it is the mean of; `report` puts them into text, with the artifacts
+that a run was made from and single questions. Everything is read from the store, in which each artifact names its
+inputs.
 """
 
 import argparse

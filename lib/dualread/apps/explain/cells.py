@@ -1,16 +1,26 @@
-"""Find the printed cell that some words identify, in the CSV file of a table."""
+"""The printed cell that some words identify, and the runs of methods that it is the mean of."""
 
 import csv
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import takewhile
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import polars as pl
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.store.manifest import Manifest
 from dualread.store.place import Target
+from dualread.store.store import Store
 
 # Names of the first column that holds a value; the columns before it identify the value.
 _VALUES = ("mean", "value", "estimate", "printed")
+# Means over OOD data sets, and the fields of collect_metrics' spec that list their members.
+_MEMBERS = {"ood6": "ood", "ood_ccg": "ood_ccg"}
 _SHOWN = 8
 
 
@@ -24,7 +34,13 @@ class PrintedCell:
     @property
     def name(self) -> str:
         """The words that identify the cell."""
-        return cell_name(self.row)
+        columns = takewhile(lambda column: column not in _VALUES, self.row)
+        return ",".join(self.row[column] for column in columns if column != "table" and self.row[column])
+
+    def has(self, word: str) -> bool:
+        """Return whether a word is a value of the row, or names one (`slake`, `dataset=slake`)."""
+        column, equals, value = word.partition("=")
+        return self.row.get(column) == value if equals else word in self.row.values()
 
 
 def find_cell(target: Target, text: str) -> PrintedCell:
@@ -37,29 +53,6 @@ def find_cell(target: Target, text: str) -> PrintedCell:
         ArtifactError: The artifact is not a table.
         ConfigError: No cell has all words, or several cells have.
     """
-    rows = _rows(target)
-    words = [word for word in re.split(r"[,\s]+", text) if word]
-    values = {value for row in rows for value in row.values()}
-    seeds = [word for word in words if word.removeprefix("seed=").isdecimal() and word not in values]
-    words = [word for word in words if word not in seeds]
-    matching = [row for row in rows if all(_says(row, word) for word in words)]
-    if matching and all(row == matching[0] for row in matching):
-        return PrintedCell(row=matching[0], seed=int(seeds[0].removeprefix("seed=")) if seeds else None)
-    raise ConfigError(_advice(text, words, rows, matching, values))
-
-
-def cell_name(row: Mapping[str, str]) -> str:
-    """Return the words that identify a row of a table's CSV file."""
-    names = []
-    for column, value in row.items():
-        if column in _VALUES:
-            break
-        if column != "table" and value:
-            names.append(value)
-    return ",".join(names)
-
-
-def _rows(target: Target) -> list[dict[str, str]]:
     names = [name for name in target.manifest.files if name.endswith(".csv")]
     if len(names) != 1:
         raise ArtifactError(
@@ -67,38 +60,140 @@ def _rows(target: Target) -> list[dict[str, str]]:
             " Give a table such as tables/main.tex."
         )
     with (target.directory / names[0]).open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def _says(row: Mapping[str, str], word: str) -> bool:
-    column, equals, value = word.partition("=")
-    return row.get(column) == value if equals else word in row.values()
-
-
-def _advice(text: str, words: Sequence[str], rows: list[dict], matching: list[dict], values: set[str]) -> str:
-    """Return a message that lists the matching or nearest cells and says how to identify one."""
-    if matching:
-        listed = [cell_name(row) for row in matching[:_SHOWN]]
+        cells = [PrintedCell(row=row) for row in csv.DictReader(file)]
+    words = [word for word in re.split(r"[,\s]+", text) if word]
+    values = {value for cell in cells for value in cell.row.values()}
+    seeds = [word for word in words if word.removeprefix("seed=").isdecimal() and word not in values]
+    words = [word for word in words if word not in seeds]
+    matching = [cell for cell in cells if all(map(cell.has, words))]
+    if not matching:
+        raise ConfigError(_nearest(text, words, cells, values))
+    if any(cell.row != matching[0].row for cell in matching):
+        listed = "\n  ".join(cell.name for cell in matching[:_SHOWN])
         more = f", and {len(matching) - _SHOWN} more" if len(matching) > _SHOWN else ""
-        return (
-            f"--cell {text}: {len(matching)} cells have these words. Add a word, or its column (method=base):\n  "
-            + "\n  ".join(listed)
-            + more
+        raise ConfigError(
+            f"--cell {text}: {len(matching)} cells have these words. Add a word, or its column (method=base):\n"
+            f"  {listed}{more}"
         )
-    nearly = []
+    return PrintedCell(row=matching[0].row, seed=int(seeds[0].removeprefix("seed=")) if seeds else None)
+
+
+def _nearest(text: str, words: Sequence[str], cells: Sequence[PrintedCell], values: set[str]) -> str:
+    """Return a message that lists the nearest cells, and the words that no cell has."""
+    columns, nearly, unknown = list(cells[0].row) if cells else [], [], []
     for word in words:
         column, equals, value = word.partition("=") if "=" in word else ("", "", word)
-        near = get_close_matches(value, values, n=1) or [value]
-        nearly.append(f"{column}{equals}{near[0]}")
-    ranked = sorted(rows, key=lambda row: -sum(_says(row, word) for word in nearly))
-    listed = dict.fromkeys(cell_name(row) for row in ranked)
-    lines = [f"--cell {text}: no cell has all these words. The nearest:", *list(listed)[:_SHOWN]]
-    columns, unknown = list(rows[0]) if rows else [], []
-    for word in words:
-        column, equals, value = word.partition("=") if "=" in word else ("", "", word)
+        nearly.append(f"{column}{equals}{(get_close_matches(value, values, n=1) or [value])[0]}")
         if equals and column not in columns:
             known = f"There is no column {column!r}. Known: {', '.join(columns)}."
             unknown.append(f"{known}{did_you_mean(column, columns)}")
         elif value not in values:
             unknown.append(f"No cell has {value!r}.{did_you_mean(value, values)}")
-    return "\n".join(["\n  ".join(lines), *unknown])
+    ranked = sorted(cells, key=lambda cell: -sum(map(cell.has, nearly)))
+    listed = list(dict.fromkeys(cell.name for cell in ranked))[:_SHOWN]
+    return "\n".join(["\n  ".join([f"--cell {text}: no cell has all these words. The nearest:", *listed]), *unknown])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodRun:
+    """One method of one actor and seed.
+
+    Attributes:
+        estimate: Its row of the collected metrics.
+        members: The rows of the single data sets that `estimate` is the mean of; empty for a single data set.
+        kind: "metrics" or "costs", the kind of artifact that holds the estimate.
+        key: The key of that artifact.
+    """
+
+    estimate: Mapping[str, Any]
+    members: Sequence[Mapping[str, Any]]
+    kind: str
+    key: str
+
+
+def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:
+    """Return the rows of a parquet file whose columns have the given `values`.
+
+    Raises:
+        ArtifactError: The file cannot be read, or lacks a column.
+    """
+    try:
+        wanted = [pl.col(name) == value for name, value in values.items()]
+        return pl.scan_parquet(path).filter(*wanted).collect().to_dicts()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ArtifactError(
+            f"{path}: cannot be read ({error}). `dualread verify` lists what is missing or damaged."
+        ) from error
+
+
+def runs_of(cell: PrintedCell, target: Target, store: Store) -> list[MethodRun]:
+    """Return the runs of the cell's method, and of its baseline if the cell is a difference; [] if it is neither.
+
+    Raises:
+        ConfigError: No run has the cell's seed.
+        ArtifactError: Something that the table was made from is not in the store.
+    """
+    layout = target.manifest.action.spec.get("layout", {})
+    keys = target.manifest.input_keys
+    if "contrasts" in keys:
+        keys = store.manifest(keys["contrasts"]).input_keys
+    if "metrics" not in keys or not all(cell.row.get(name) for name in ("backbone", "dataset", "method", "metric")):
+        return []
+    collected = store.manifest(keys["metrics"])
+    runs = []
+    for method in filter(None, (cell.row["method"], cell.row.get("baseline"))):
+        of_method = _runs_of_method(method, cell, collected, store)
+        if {run.estimate["seed"] for run in of_method} != {0}:
+            backbones = [entry for entry in layout["backbones"] if entry["name"] == cell.row["backbone"]]
+            shown = {seed for backbone in backbones for seed in backbone["seeds"]}
+            of_method = [run for run in of_method if run.estimate["seed"] in shown]
+        runs += of_method
+    if cell.seed is None:
+        return runs
+    if chosen := [run for run in runs if run.estimate["seed"] in (cell.seed, 0)]:
+        return chosen
+    known = list(dict.fromkeys(run.estimate["seed"] for run in runs))
+    listed = ", ".join(map(str, known))
+    raise ConfigError(f"--cell: {cell.name} has no seed {cell.seed}. Known: {listed}.{did_you_mean(cell.seed, known)}")
+
+
+def recomputed(cell: PrintedCell, runs: Sequence[MethodRun]) -> float | None:
+    """Return the cell's value, recomputed from its runs; None if one of them is undefined."""
+    by_method: dict[str, list[float | None]] = {}
+    for run in runs:
+        by_method.setdefault(run.estimate["method"], []).append(run.estimate["estimate"])
+    if not by_method or any(value is None for values in by_method.values() for value in values):
+        return None
+    means = {method: mean(values) for method, values in by_method.items()}  # type: ignore[type-var]
+    return means[cell.row["method"]] - means.get(cell.row.get("baseline") or "", 0.0)
+
+
+def _runs_of_method(method: str, cell: PrintedCell, collected: Manifest, store: Store) -> list[MethodRun]:
+    path = store.entry(collected.key) / "metrics.parquet"
+    named = {name: cell.row[name] for name in ("backbone", "metric")} | {"method": method}
+    named |= {"subset": cell.row.get("subset") or "all", "split": cell.row.get("split") or "test"}
+    dataset = cell.row["dataset"]
+    members = collected.action.spec.get(_MEMBERS[dataset], []) if dataset in _MEMBERS else []
+    below = [row for name in members for row in read_rows(path, **named, dataset=name)]
+    runs = []
+    for row in sorted(read_rows(path, **named, dataset=dataset), key=lambda row: row["seed"]):
+        rows = [part for part in below if (part["actor"], part["seed"]) == (row["actor"], row["seed"])]
+        kind, key = _source(collected, row, [*rows, row][0], store)
+        runs.append(MethodRun(estimate=row, members=rows, kind=kind, key=key))
+    return runs
+
+
+def _source(collected: Manifest, row: Mapping, first: Mapping, store: Store) -> tuple[str, str]:
+    """Return the kind and key of the artifact that holds the estimate: the run's metrics, or else its costs."""
+    run = "/".join(str(row[name]) for name in ("backbone", "actor", "seed", "method"))
+    keys = {kind: key for kind in ("metrics", "costs") if (key := collected.input_keys.get(f"{kind}/{run}"))}
+    if not keys:
+        raise ArtifactError(
+            f"{collected.action.stage} {collected.key[:8]}: has no input metrics/{run} or costs/{run}."
+            " Run the study again."
+        )
+    if len(keys) == 2:
+        wanted = {name: first[name] for name in ("dataset", "subset", "metric")}
+        has_estimate = read_rows(store.entry(keys["metrics"]) / "metrics.parquet", **wanted)
+        return ("metrics", keys["metrics"]) if has_estimate else ("costs", keys["costs"])
+    return next(iter(keys.items()))

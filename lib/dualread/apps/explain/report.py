@@ -1,14 +1,13 @@
 """Explain a printed number: its runs, the artifacts that they were made from, and the rows of single questions."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import polars as pl
 
-from dualread.apps.explain.cells import PrintedCell, find_cell
-from dualread.apps.explain.runs import MethodRun, recomputed, runs_of
-from dualread.apps.explain.samples import sample_lines
-from dualread.errors import ArtifactError
+from dualread.apps.explain.cells import MethodRun, PrintedCell, find_cell, read_rows, recomputed, runs_of
+from dualread.errors import ArtifactError, ConfigError
 from dualread.store.differences import described
 from dualread.store.graph import Graph, Lineage
 from dualread.store.manifest import Manifest
@@ -39,31 +38,35 @@ def explain_cell(
     runs = runs_of(cell, target, store)
     yield f"{cell.name}: {cell.row['printed']}" + (f" ({cell.row['reason']})" if cell.row.get("reason") else "")
     yield from _arithmetic(cell, runs)
-    chain = Chain(store, _shards(cell, runs))
+    shards = sorted(_shards(cell, runs))
+    chain = Chain(store, shards)
     if not runs:
         yield from chain.lines(target.manifest.key, "table", "  ")
     for run in runs:
-        yield ""
-        yield f"{run.estimate['method']}, actor {run.estimate['actor']}, seed {run.estimate['seed']}: " + _value(
-            run.estimate
-        )
+        row = run.estimate
+        yield from ["", f"{row['method']}, actor {row['actor']}, seed {row['seed']}: {_value(row)}"]
         yield from (f"  {row['dataset']}: {_value(row)}" for row in run.members)
         yield from chain.lines(run.key, run.kind, "  ")
     yield from ["", f"made with {chain.versions()}"]
-    yield from _questions(cell, runs, store, sample_id, n_rows)
+    if sample_id is not None:
+        shards = [shard for shard in shards if sample_id.startswith(f"{'/'.join(shard)}/")] or shards
+    with_rows = [run for run in runs if run.kind == "metrics"]
+    for run in with_rows if sample_id is not None else with_rows[:1]:
+        shard = "/".join(shards[0])
+        yield from ["", f"{run.estimate['method']}, seed {run.estimate['seed']}, {shard}:"]
+        yield from (f"  {line}" for line in _questions(run.key, store, shard, sample_id, n_rows))
 
 
 def _arithmetic(cell: PrintedCell, runs: Sequence[MethodRun]) -> Iterator[str]:
     """Yield a line that says whether the runs reproduce the value behind the printed number."""
     stated, again = cell.row.get("mean"), recomputed(cell, runs)
-    if not stated or again is None or cell.seed is not None:
-        return
-    seeds = sorted({run.estimate["seed"] for run in runs})
-    basis = f"the mean of {len(seeds)} seeds" if len(seeds) > 1 else "of one run"
-    difference = ", method minus baseline" if cell.row.get("baseline") else ""
-    agrees = abs(float(stated) - again) < _TOLERANCE
-    verdict = "as recomputed from the metrics below" if agrees else f"BUT the metrics below give {again!r}"
-    yield f"  {stated}, {basis}{difference}, {verdict}"
+    if stated and again is not None and cell.seed is None:
+        seeds = {run.estimate["seed"] for run in runs}
+        basis = f"the mean of {len(seeds)} seeds" if len(seeds) > 1 else "of one run"
+        difference = ", method minus baseline" if cell.row.get("baseline") else ""
+        agrees = abs(float(stated) - again) < _TOLERANCE
+        verdict = "as recomputed from the metrics below" if agrees else f"BUT the metrics below give {again!r}"
+        yield f"  {stated}, {basis}{difference}, {verdict}"
 
 
 def _value(row: Mapping[str, Any]) -> str:
@@ -80,21 +83,6 @@ def _shards(cell: PrintedCell, runs: Sequence[MethodRun]) -> set[tuple[str, str]
         splits = [cell.row["split"]] if cell.row.get("split") else ["train", "validation", "test"]
         return {(cell.row["dataset"], split) for split in splits}
     return {(row["dataset"], row["split"]) for row in rows}
-
-
-def _questions(
-    cell: PrintedCell, runs: Sequence[MethodRun], store: Store, sample_id: str | None, n_rows: int
-) -> Iterator[str]:
-    shards = sorted(_shards(cell, runs))
-    if sample_id is not None:
-        shards = [shard for shard in shards if sample_id.startswith(f"{'/'.join(shard)}/")] or shards
-    with_rows = [run for run in runs if run.kind == "metrics"]
-    for run in with_rows if sample_id is not None else with_rows[:1]:
-        dataset, split = shards[0]
-        yield ""
-        yield f"{run.estimate['method']}, seed {run.estimate['seed']}, {dataset}/{split}:"
-        lines = sample_lines(run.key, store, dataset=dataset, split=split, sample_id=sample_id, n_rows=n_rows)
-        yield from (f"  {line}" for line in lines)
 
 
 class Chain(Lineage):
@@ -149,6 +137,69 @@ class Chain(Lineage):
 def _shard(name: str) -> tuple[str, str] | None:
     """Return the (data set, split) of an input, or None if its name has none, as the inputs of a reader."""
     kind, *rest = name.split("/")
-    if kind == "view":
-        rest = rest[1:]
+    rest = rest[1:] if kind == "view" else rest
     return (rest[0], rest[1]) if kind != "parent" and len(rest) >= 2 else None
+
+
+def _questions(key: str, store: Store, shard: str, sample_id: str | None, n_rows: int) -> Iterator[str]:
+    """Yield lines about one question of a run's metrics, or about the first `n_rows`: donor, answers, confidences."""
+    metrics = store.manifest(key)
+    folders = {name: store.entry(key) for name, key in metrics.input_keys.items()}
+    folder = folders[f"manifest/{shard}"]
+    rows = read_rows(folder / "manifest.parquet")
+    chosen = rows[:n_rows] if sample_id is None else [row for row in rows if row["sample_id"] == sample_id]
+    if not chosen and sample_id is not None:
+        known = [row["sample_id"] for row in rows]
+        listed = ", ".join(get_close_matches(sample_id, known, n=5) or known[:5])
+        raise ConfigError(
+            f"--sample {sample_id}: not among the {len(rows)} questions of {shard}. The nearest: {listed}."
+        )
+    golds = {row["sample_id"]: " | ".join(row["reference_answers"]) for row in rows}
+    start = f"graded/{shard}/"
+    conditions = [name.removeprefix(start) for name in metrics.action.inputs if name.startswith(start)]
+    for question in chosen:
+        name = question["sample_id"]
+        yield f"question {name}: {question['question']}"
+        yield (
+            f"  reference answer: {golds[name]}; {question['answer_type']}, role {question['role']}, row"
+            f" {question['source_row']} of the official file, image {question['image_id']}"
+        )
+        yield f"  {folder / question['image_file']}"
+        if f"pairs/{shard}" in folders:
+            for pair in read_rows(folders[f"pairs/{shard}"] / "pairs.parquet", sample_id=name):
+                yield (
+                    f"  donor: {pair['donor_sample_id']}, one of {pair['n_candidates']}, reference answer:"
+                    f" {golds[pair['donor_sample_id']]}, image {pair['donor_image_id']}"
+                )
+        for condition in sorted(conditions, key=lambda condition: (condition != "original", condition)):
+            yield from _answers(metrics, store, f"{shard}/{condition}", name)
+
+
+def _answers(metrics: Manifest, store: Store, shard: str, sample_id: str) -> Iterator[str]:
+    """Yield lines about the answers to a question: what was written, graded and replayed, and the confidences."""
+    graded, scored = (store.manifest(metrics.input_keys[name]) for name in (f"graded/{shard}", "predictions"))
+    condition = shard.rpartition("/")[2]
+    predictions = store.entry(scored.key) / "predictions.parquet"
+    confidences = read_rows(predictions, sample_id=sample_id, condition=condition)
+    written, replayed = [], []
+    if "generations" in graded.input_keys:
+        for path in sorted(store.entry(graded.input_keys["generations"]).glob("generations*.parquet")):
+            written += read_rows(path, sample_id=sample_id)
+    if (name := f"features/{shard}") in scored.input_keys:
+        replayed = read_rows(store.entry(scored.input_keys[name]) / "features.parquet", sample_id=sample_id)
+    for row in read_rows(store.entry(graded.key) / "graded.parquet", sample_id=sample_id):
+        yield f"  {condition}, on image {row['image_id']}:"
+        for completion in written:
+            yield f"    completion: {completion['text']!r} ({completion['finish_reason']})"
+        yield f"    answer: {row['answer']!r}, {row['parse_status']}; {'correct' if row['correct'] else 'not correct'}"
+        for read in replayed:
+            positions = ", ".join(map(str, read["answer_positions"]))
+            answer = f"answer in tokens {positions}, closed by token {read['t_close']}"
+            yield (
+                f"    replayed in row {read['row']} of the features: {read['n_prompt_tokens']} prompt tokens,"
+                f" {read['n_image_tokens']} of the image; {answer if read['has_answer_block'] else 'no answer block'};"
+                f" log-probabilities differ from the generation's by at most {read['log_prob_max_difference']:.1e}"
+            )
+        for prediction in confidences:
+            score = f"score {prediction['score']:.6f}{', imputed' if prediction['imputed'] else ''}"
+            yield f"    confidence of {prediction['method']}: {prediction['confidence']:.6f} ({score})"

@@ -2,17 +2,11 @@
 
 import argparse
 import json
-from collections.abc import Iterator
-from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dualread.apps.ask import add_sending_arguments, check_sending, service_of
+from dualread.apps.ask import add_sending_arguments, check_sending, send_open
 from dualread.errors import ConfigError
-
-if TYPE_CHECKING:
-    from dualread.apps.judge.agreement import AnswersToJudge
-    from dualread.models.service.requests import ServiceRequest
 
 HELP = "let a model say whether answers mean their references"
 DESCRIPTION = """
@@ -50,35 +44,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write, send or read what is judged; return 0, or 1 if requests that were sent are not answered."""
+    from dualread.apps.ask.sending import write_requests
     from dualread.apps.judge.agreement import AnswersToJudge
     from dualread.apps.text import check_table_suffix, evaluating, write_table
 
     if options.out is not None:
         check_table_suffix(options.out)
     check_sending(options)
-    judging = Judging(
-        AnswersToJudge(
-            options.answers,
-            grader=options.grader,
-            model=options.model,
-            body=_body(options.body),
-            alternatives=options.alternatives,
-        ),
-        options.folder,
+    folder = options.folder
+    answers = AnswersToJudge(
+        options.answers,
+        grader=options.grader,
+        model=options.model,
+        body=_body(options.body),
+        alternatives=options.alternatives,
     )
-    failed = 0
-    (options.folder / "responses").mkdir(parents=True, exist_ok=True)
-    if options.sends:
-        from dualread.apps.ask.sending import send
-
-        failed = send(judging, *service_of(options), lambda _: "")
-    for line in judging.written():
+    (folder / "responses").mkdir(parents=True, exist_ok=True)
+    failed = send_open(folder, lambda: [answers.batch(folder)], options)
+    batch = answers.batch(folder)
+    n = batch.replied.n_requests
+    print(f"{n - batch.replied.n_missing} of {n} distinct answers have a reply")
+    for line in batch.replied.why[:3]:
         print(line)
+    for file, count in write_requests(folder, [batch]):
+        print(f"wrote {file}: {count} requests")
     if options.out is not None:
-        judged = judging.judged()
+        judged = answers.judged(folder)
         for line in judged.lines:
             print(line)
-        listed = options.folder / "disagreements.csv"
+        listed = folder / "disagreements.csv"
         judged.disagreements.write_csv(listed)
         write_table(judged.table, options.out)
         print(f"wrote {listed}: {len(judged.disagreements)} distinct answers that the two judge differently")
@@ -94,60 +88,3 @@ def _body(text: str) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise ConfigError(f"--body {text}: a {type(body).__name__}, expected an object.")
     return body
-
-
-class Judging:
-    """What is asked about one table, in the form in which `apps.ask` sends and writes requests.
-
-    Attributes:
-        folders: The one folder with requests and responses.
-    """
-
-    def __init__(self, answers: "AnswersToJudge", folder: Path) -> None:
-        self._answers, self._folder, self.folders = answers, folder, [folder]
-
-    def batches(self, folder: Path) -> "Iterator[JudgedBatch]":
-        """Yield the one batch of requests."""
-        del folder
-        yield JudgedBatch(self._answers, self._folder)
-
-    def written(self) -> Iterator[str]:
-        """Write what is still to be asked, in place of what was written before; yield lines about it."""
-        from dualread.apps.ask.study import write_requests
-
-        (batch,) = self.batches(self._folder)
-        n = batch.found.n_requests
-        yield f"{n - batch.found.n_missing} of {n} distinct answers have a reply"
-        yield from batch.found.why[:3]
-        for file, count in write_requests(self._folder, [batch], lambda _: ""):
-            yield f"wrote {file}: {count} requests"
-
-    def judged(self):
-        """Return what the responses say."""
-        from dualread.models.service.responses import Found, read_responses
-
-        return self._answers.judged(Found(read_responses(self._folder / "responses")).replies)
-
-
-class JudgedBatch:
-    """The requests about one table.
-
-    Attributes:
-        found: Which of them are answered.
-    """
-
-    def __init__(self, answers: "AnswersToJudge", folder: Path) -> None:
-        from dualread.models.service.responses import Found, read_responses
-
-        self._answers, self.found = answers, Found(read_responses(folder / "responses"))
-        for _ in self.found.replies(answers.requests()):
-            pass
-
-    def open(self) -> "Iterator[ServiceRequest]":
-        """Return the requests that are not answered."""
-        return compress(self._answers.requests(), self.found.is_open)
-
-    def body(self, request: "ServiceRequest", url_of: Any) -> dict[str, Any]:
-        """Return the body of a call: text alone."""
-        del url_of
-        return {**request.body, "messages": [{"role": "user", "content": request.question.text}]}

@@ -6,22 +6,23 @@ reference answer is not judged; neither is asked.
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from dualread import plugins
+from dualread.apps.ask.sending import RequestBatch
 from dualread.data.tables.checks import checked
 from dualread.data.tables.contract import ANSWERS, TableOptions
 from dualread.data.tables.files import read_file
 from dualread.errors import DataError
 from dualread.grading.canonical import is_correct
 from dualread.models.conditions import Asked
-from dualread.models.service.replies import ServiceReply
 from dualread.models.service.requests import ServiceRequest
+from dualread.models.service.responses import Found, read_responses
 from dualread.schema.base import Wire
 
 Case = tuple[str, str, tuple[str, ...]]  # a question, an answer, and its reference answers
@@ -93,11 +94,20 @@ class AnswersToJudge:
             named = Asked(sample_id=f"{case[0]} {case[1]}", text=text, image_file="", image_id="")
             yield ServiceRequest(custom_id=custom_id, question=named, first=0, n=1, log_probs=False, body=self._body)
 
-    def judged(
-        self, replies: Callable[[Iterator[ServiceRequest]], Iterator[tuple[ServiceRequest, ServiceReply]]]
-    ) -> JudgedAnswers:
-        """Return what the `replies` to the requests say."""
-        texts = {request.custom_id: reply.choices[0].text for request, reply in replies(self.requests())}
+    def batch(self, folder: Path) -> RequestBatch:
+        """Return the requests, and which of them are answered in `folder`; a body has text alone."""
+        replied = Found(read_responses(folder / "responses"))
+        deque(replied.replies(self.requests()), maxlen=0)  # looks them all up
+        return RequestBatch(
+            requests=self.requests,
+            body=lambda request: {**request.body, "messages": [{"role": "user", "content": request.question.text}]},
+            replied=replied,
+        )
+
+    def judged(self, folder: Path) -> JudgedAnswers:
+        """Return what the responses in `folder` say."""
+        replies = Found(read_responses(folder / "responses")).replies(self.requests())
+        texts = {request.custom_id: reply.choices[0].text for request, reply in replies}
         distinct = dict.fromkeys(case for case in self.cases if case is not None)
         verdicts = {
             case: self._grader.verdict(texts[request.custom_id]) if request.custom_id in texts else None

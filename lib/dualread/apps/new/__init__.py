@@ -6,6 +6,7 @@ and writes the file. Nothing is guessed: what has to be decided is said, with th
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from dualread.errors import ConfigError, printable
 
@@ -94,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
         options.data,
         columns=_pairs("--columns", options.columns),
         files=_pairs("--files", options.files),
-        shares=_numbers("--shares", _pairs("--shares", options.shares)),
+        shares=_pairs("--shares", options.shares, float),
         download=options.download,
         bits=options.bits,
         meant={"gold": options.gold, "booleans": options.booleans, "alternatives": options.alternatives},
@@ -120,19 +121,15 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _pairs(option: str, words: list[str]) -> dict[str, str]:
+def _pairs(option: str, words: list[str], kind: type = str) -> dict[str, Any]:
     """Return {name: value} from words such as "question=Frage"."""
     pairs = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not (name and equals and value) or name in pairs:
             raise ConfigError(f"{option} {word}: expected NAME=VALUE, each name once.")
-        pairs[name] = value
+        try:
+            pairs[name] = kind(value)
+        except ValueError as error:
+            raise ConfigError(f"{option}: {error}. Expected shares such as train=.6.") from error
     return pairs
-
-
-def _numbers(option: str, pairs: dict[str, str]) -> dict[str, float]:
-    try:
-        return {name: float(value) for name, value in pairs.items()}
-    except ValueError as error:
-        raise ConfigError(f"{option}: {error}. Expected shares such as train=.6.") from error

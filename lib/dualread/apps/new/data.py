@@ -29,24 +29,15 @@ _OFTEN = {
     "question": ("query", "prompt", "frage", "question_text", "text"),
     "reference_answers": ("answer", "answers", "reference", "reference_answer", "gold", "label", "target", "antwort"),
     "image": (
-        "images",
-        "image_path",
-        "image_file",
-        "img",
-        "img_name",
-        "filename",
-        "file_name",
-        "file",
-        "picture",
-        "path",
-        "bild",
+        *("images", "image_path", "image_file", "img", "img_name"),
+        *("filename", "file_name", "file", "picture", "path", "bild"),
     ),
 }
 _OFTEN_IDS = ("question_id", "qid", "index", "uid", "sample_id", "questionid")
 
 
-def chosen(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `columns` of the loader `table`.
+def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the setting `columns` of the loader `table`, and sentences on the columns that are read, and those not.
 
     Args:
         lines: The rows of all tables.
@@ -57,38 +48,32 @@ def chosen(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> dict[str, Any
     """
     names = list(dict.fromkeys(name for line in lines for name in line.record))
     missing = [name for name in _NEEDED if name not in columns and name not in names]
-    if not missing:
-        others = [name for name in names if name not in COLUMNS]
-        return {"columns": dict(columns)} if columns or others else {}  # which also ignores the others
-    guesses = {name: guess for name in missing if (guess := _guess(name, names, columns.values())) is not None}
-    meant = " ".join(f"{name}={guesses.get(name, 'YOURS')}" for name in missing)
-    advice = "If this is meant, add" if len(guesses) == len(missing) else "Add"
-    stated = "".join(f" {name}={column}" for name, column in columns.items())
-    raise ConfigError(
-        f"{lines[0].file if lines else 'the table'}: no column {', '.join(missing)}. Found: {', '.join(names)}."
-        f" {advice}: --columns{stated} {meant}"
-    )
-
-
-def about(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> list[str]:
-    """Return sentences that name the columns that are read, and those that are not."""
-    names = dict.fromkeys(name for line in lines for name in line.record)
-    named = [f"{name} is {column!r}" for name, column in columns.items()]
+    if missing:
+        guesses = {name: guess for name in missing if (guess := _guess(name, names, columns.values())) is not None}
+        meant = " ".join(f"{name}={guesses.get(name, 'YOURS')}" for name in missing)
+        advice = "If this is meant, add" if len(guesses) == len(missing) else "Add"
+        stated = "".join(f" {name}={column}" for name, column in columns.items())
+        raise ConfigError(
+            f"{lines[0].file if lines else 'the table'}: no column {', '.join(missing)}. Found: {', '.join(names)}."
+            f" {advice}: --columns{stated} {meant}"
+        )
+    renamed = [f"{name} is {column!r}" for name, column in columns.items()]
     used = [name for name in names if name in COLUMNS and name not in columns and name not in columns.values()]
     unused = [name for name in names if name not in used and name not in columns.values()]
-    sentences = [f"columns: {', '.join([*used, *named])}"]
+    sentences = [f"columns: {', '.join([*used, *renamed])}"]
     if unused:
         sentences.append(f"columns that are not read: {', '.join(unused)}")
     if "id" not in (*used, *columns) and (ids := [name for name in unused if name.lower() in _OFTEN_IDS]):
         sentences.append(f"ids are digests of the rows; --columns id={ids[0]} takes those of the table")
-    return sentences
+    ignores = any(name not in COLUMNS for name in names)  # which the setting says as well
+    return {"columns": dict(columns)} if columns or ignores else {}, sentences
 
 
 def _guess(name: str, names: Sequence[str], taken: Any) -> str | None:
     spelled = {column.lower(): column for column in names if column not in taken}
-    named = [spelled[column] for column in _OFTEN[name] if column in spelled]
-    close = get_close_matches(name, spelled, n=1, cutoff=0.7)
-    return named[0] if named else spelled[close[0]] if close else None
+    known = [column for column in _OFTEN[name] if column in spelled]
+    likely = known or get_close_matches(name, spelled, n=1, cutoff=0.7)
+    return spelled[likely[0]] if likely else None
 
 
 _SHOWN = 5
@@ -206,9 +191,10 @@ def _read(
     notes = [f"{file}: {len(rows)} rows ({form})" for file, (rows, form) in read.items()]
     raw = {files: unfolded([line for file in files for line in read[file][0]]) for files in of_all}
     every = [line for lines in raw.values() for line in lines]
-    settings |= chosen(every, columns)
+    named, sentences = columns_read(every, columns)
+    settings |= named
     settings |= _shares(folder, all(of_all.values()), every, shares, settings)
-    notes += about(every, settings.get("columns", {}))
+    notes += sentences
     settings |= {name: value for name, value in meant.items() if value is not None}
     wanted = Settings.from_spec(settings, f"{folder}: settings")
     made = {files: formed(lines, wanted, of_all=of_all[files]) for files, lines in raw.items()}

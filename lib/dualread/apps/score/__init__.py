@@ -65,9 +65,11 @@ def run(options: argparse.Namespace) -> int:
     """Score what `options` name; return the exit code."""
     _check(options)
     from dualread.apps.score import lines
+    from dualread.apps.score.scorer import Scorer
 
     asked = None if options.input is None else lines.read_rows(options.input)
-    scorer = arguments.load(options, batch_size=options.batch_size)
+    choice, reading = vars(arguments.choice(options)), {"bits": options.bits, "ct_windows": options.ct_windows}
+    scorer = Scorer.load(**choice, **reading, batch_size=options.batch_size)
     if asked is not None:
         return lines.score(scorer, asked, options.out)
     scored = scorer(options.image, options.question, options=options.options or (), donor=options.donor)

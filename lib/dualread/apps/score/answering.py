@@ -12,7 +12,7 @@ import polars as pl
 
 from dualread import plugins
 from dualread.apps.score.results import Confidence, Reading, ShownQuestion
-from dualread.errors import ConfigError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
+from dualread.errors import ArtifactError, ConfigError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
 from dualread.grading.answers import graded_answer, why_no_answer
 from dualread.grading.canonical import question_key
 from dualread.models import prompts
@@ -228,6 +228,24 @@ def _seeded(decoding: Decoding, name: str) -> SeededDecoding:
 _PSR, _PER = "pre", "post"
 
 
+def features_of(*readers: FittedReader) -> set[str]:
+    """Return the names of the states that readers read.
+
+    Raises:
+        ArtifactError: A file does not say it as this version writes it.
+    """
+    names: set[str] = set()
+    for reader in readers:
+        features = reader.provenance.get("features", [])
+        if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
+            method = reader.provenance.get("method")
+            raise ArtifactError(
+                f"{method}: its features are {features!r:.100}. Expected a list of names. Fit it again."
+            )
+        names.update(features)
+    return names
+
+
 def readings(readers: Mapping[str, FittedReader], method: str, answered: Answered) -> list[Reading]:
     """Return what the readers say about each answer; the confidence is that of `method`.
 
@@ -280,8 +298,7 @@ def _not_finite(readers: Mapping[str, FittedReader], answered: Answered) -> list
         else "the model's logits are NaN or infinite: its numbers overflow in this dtype or on this hardware"
         for completion in answered.completions
     ]
-    names = {name for reader in readers.values() for name in reader.provenance.get("features") or ()}
-    for name in sorted(names & set(TENSORS)):
+    for name in sorted(features_of(*readers.values()) & set(TENSORS)):
         for i in np.flatnonzero(~np.isfinite(answered.answers.features(name)).all(axis=1)):
             reasons[i] = reasons[i] or f"the model's state {name} is missing, NaN or infinite"
     return reasons
@@ -320,7 +337,7 @@ def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.n
         states: `h_pre` of each answer, float32 [n, D].
     """
     reader = readers[method].parents.get(_PSR, readers[method])
-    if reader.provenance.get("features") != ["h_pre"]:
+    if features_of(reader) != {"h_pre"}:
         return None
     finite = np.flatnonzero(np.isfinite(states).all(axis=1))
     table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * len(finite), schema=dict.fromkeys(COLUMNS, pl.String))
@@ -340,7 +357,7 @@ def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
     states["answer_log_prob"] = np.full((1, 1), -0.5, np.float32)
     answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
     for name, reader in readers.items():
-        if reader.provenance.get("features") and not views_read(reader, where=name):
+        if features_of(reader) and not views_read(reader, where=name):
             _scored(name, reader, answers)
 
 

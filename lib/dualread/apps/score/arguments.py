@@ -1,4 +1,4 @@
-"""The options that say which reader and actor to load; `dualread demo` and `dualread serve` have them too."""
+"""The options that say which reader and actor to load, of `dualread score` and `dualread serve`."""
 
 import argparse
 from dataclasses import fields
@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dualread.apps.score.loading import ScorerChoice
-    from dualread.apps.score.scorer import Scorer
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, reader: bool = True) -> None:
-    """Add what `load` reads to `parser`; without `reader`, the verb names the reader itself."""
+    """Add what `choice` reads to `parser`; without `reader`, the verb names the reader itself."""
     if reader:
         parser.add_argument(
             "--reader", required=True, help="a reader's folder or file, an exported folder, or a hub repository"
@@ -60,13 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser, *, reader: bool = True) -> No
 def _windows(text: str) -> list[list[float]]:
     """Return the numbers in windows that are separated by commas, their ends by colons."""
     return [[float(end) for end in window.split(":")] for window in text.split(",")]
-
-
-def load(options: argparse.Namespace, *, batch_size: int) -> "Scorer":
-    """Load the reader and the actor that `options` name."""
-    from dualread.apps.score.scorer import Scorer  # here, because --help does not need torch
-
-    return Scorer.load(**vars(choice(options)), batch_size=batch_size, bits=options.bits, ct_windows=options.ct_windows)
 
 
 def choice(options: argparse.Namespace) -> "ScorerChoice":

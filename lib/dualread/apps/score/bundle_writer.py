@@ -44,7 +44,8 @@ from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
 
 _TEMPLATE = Path(__file__).with_name("card.md.jinja")
-_TAGS = ["dualread", "visual-question-answering", "medical", "confidence-estimation", "selective-prediction"]
+_TASK = "visual-question-answering"
+_TAGS = ["dualread", _TASK, "medical", "confidence-estimation", "selective-prediction"]
 # The metrics of a card: their headings, and their names on the hub.
 _SHOWN = {
     "accuracy": ("accuracy", "accuracy"),
@@ -55,23 +56,6 @@ _SHOWN = {
     "natural_ccg_auc": ("CCG-AUC", "natural_ccg_auc"),
 }
 _RUN = ("backbone", "actor", "seed")
-
-
-def _eval_results(tested: pl.DataFrame, method: str) -> Iterator[Any]:
-    from huggingface_hub import EvalResult
-
-    for row in tested.filter(pl.col("method") == method).iter_rows(named=True):
-        if row["metric"] in _SHOWN and row["estimate"] is not None:
-            heading, name = _SHOWN[row["metric"]]
-            yield EvalResult(
-                task_type="visual-question-answering",
-                dataset_type=row["dataset"],
-                dataset_name=row["dataset"],
-                dataset_split=row["split"],
-                metric_type=name,
-                metric_name=heading,
-                metric_value=row["estimate"],
-            )
 
 
 def _tables(tested: pl.DataFrame, rows: Mapping[str, str], fitted: str, known: Collection[str]) -> Iterator[Any]:
@@ -104,9 +88,6 @@ def _cell(method: str, metric: str, cells: Mapping[tuple[str, str], Mapping[str,
     mark = "°" if floor is not None and is_by_chance(row["estimate"], floor) else ""
     interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
     return f"{row['estimate']:.3f}{mark}{interval}"
-
-
-_OURS, _OTHERS = "apache-2.0", "other"
 
 
 def export(
@@ -142,14 +123,30 @@ def export(
     required = requirements_of(readers[method], where=f"{study}: {method}")
     check_is_own(required, f"{study}: {method}")
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
-    _empty(out)
+    if out.exists() and not (out.is_dir() and (is_bundle(out) or not any(out.iterdir()))):
+        raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")
+    for file in (stored.FILE, VALIDATION):
+        (out / file).unlink(missing_ok=True)
+    for folder in (READERS, CHECKPOINT):  # what else is there, such as .git, stays
+        shutil.rmtree(out / folder, ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
+    dataset = readers[method].provenance["examples"]["dataset"]
+    tested = metrics.filter(**dict(zip(_RUN, run, strict=True)), dataset=dataset, split="test")
+    rows = tested.filter(pl.col("method").is_in(list(readers))).iter_rows(named=True)
+    order = list(readers)
     bundle = Bundle(
         format=1,
-        **{"study": study.name, "backbone": run[0], "actor": run[1], "seed": run[2]},
+        study=study.name,
+        backbone=run[0],
+        actor=run[1],
+        seed=run[2],
         method=method,
         readers=copy_readers({name: source.files[name] for name in readers}, out),
         scoring=required.model_copy(update={"views": ()}).model_dump(),
-        thresholds=_thresholds(metrics, run, list(readers), readers[method].provenance["examples"]["dataset"]),
+        thresholds=sorted(
+            filter(None, map(Threshold.of_metric, rows)),
+            key=lambda t: (order.index(t.method), t.rule != EMPIRICAL, t.target_risk_percent),
+        ),
     )
     write_bundle(out, bundle)
     if with_checkpoint:
@@ -159,7 +156,7 @@ def export(
             stored.write(out, load(ScorerChoice(reader=out, plugins=source.plugins), opens))
         except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, perhaps without memory
             say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
-    _store_validation(study, run, list(readers), readers[method].provenance["examples"]["dataset"], out)
+    _store_validation(study, run, list(readers), dataset, out)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
     evaluated = sorted(set(metrics["method"]) & set(source.files))
     nulls = [name for name in evaluated if declared(read_reader(source.files[name], source.plugins).module, "NULL")]
@@ -204,27 +201,6 @@ def _run_folder(study: Path, run: tuple[str, str, int]) -> Path:
     return folder
 
 
-def _empty(out: Path) -> None:
-    if out.exists() and not (out.is_dir() and (is_bundle(out) or not any(out.iterdir()))):
-        raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")
-    for file in (stored.FILE, VALIDATION):
-        (out / file).unlink(missing_ok=True)
-    for folder in (READERS, CHECKPOINT):  # what else is there, such as .git, stays
-        shutil.rmtree(out / folder, ignore_errors=True)
-    out.mkdir(parents=True, exist_ok=True)
-
-
-def _thresholds(
-    metrics: pl.DataFrame, run: tuple[str, str, int], methods: Sequence[str], dataset: str
-) -> list[Threshold]:
-    chosen = metrics.filter(
-        *(pl.col(name) == value for name, value in zip(_RUN, run, strict=True)),
-        (pl.col("dataset") == dataset) & (pl.col("split") == "test") & pl.col("method").is_in(methods),
-    )
-    thresholds = filter(None, map(Threshold.of_metric, chosen.iter_rows(named=True)))
-    return sorted(thresholds, key=lambda t: (methods.index(t.method), t.rule != EMPIRICAL, t.target_risk_percent))
-
-
 def _write_card(
     study: Path,
     folder: Path,
@@ -235,7 +211,7 @@ def _write_card(
     license: str | None,
 ) -> None:
     """Write README.md and metrics.csv into the bundle's folder; `metrics` are those of the whole study."""
-    from huggingface_hub import ModelCard, ModelCardData
+    from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
     run, has_checkpoint = (bundle.backbone, bundle.actor, bundle.seed), (folder / CHECKPOINT).is_dir()
     drawn = {read_manifest(path).key for path in study.glob(f"phantoms/*/{MANIFEST_NAME}")}
@@ -253,7 +229,7 @@ def _write_card(
     copied = [action.spec.get("repository", {}) for action in actions if action.stage == "copy_checkpoint"]
     base_source: Mapping[str, str] | None = copied[0] if copied else None
     ours = all(is_drawn.values()) and base_source is None
-    hub_license = license or (_OURS if ours else _OTHERS)
+    hub_license = license or ("apache-2.0" if ours else "other")
     shown = _shown(reader) | dict.fromkeys(nulls, " (null)")
     of_run = (pl.col(name) == value for name, value in zip(_RUN, run, strict=True))
     rows = metrics.filter(*of_run, pl.col("method").is_in(list(shown)))
@@ -262,14 +238,26 @@ def _write_card(
     title = f"{bundle.method}: confidence in the answers of {bundle.backbone}, {bundle.actor}, seed {bundle.seed}"
     data = ModelCardData(
         license=hub_license,
-        license_name="terms-of-data-and-model" if hub_license == _OTHERS else None,
+        license_name="terms-of-data-and-model" if hub_license == "other" else None,
         library_name="dualread",
-        pipeline_tag="visual-question-answering",
+        pipeline_tag=_TASK,
         tags=_TAGS,
         metrics=[name for _, name in _SHOWN.values()],
         base_model=(base_source or {}).get("hub"),
         model_name=title,
-        eval_results=list(_eval_results(tested, bundle.method)),
+        eval_results=[
+            EvalResult(
+                task_type=_TASK,
+                dataset_type=row["dataset"],
+                dataset_name=row["dataset"],
+                dataset_split=row["split"],
+                metric_type=_SHOWN[row["metric"]][1],
+                metric_name=_SHOWN[row["metric"]][0],
+                metric_value=row["estimate"],
+            )
+            for row in tested.filter(method=bundle.method).iter_rows(named=True)
+            if row["metric"] in _SHOWN and row["estimate"] is not None
+        ],
     )
     provenance, settings = reader.provenance, bundle.scoring["model"]
     card = ModelCard.from_template(

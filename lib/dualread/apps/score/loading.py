@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from dualread.apps.score.answering import check_widths
+from dualread.apps.score.answering import check_widths, features_of
 from dualread.apps.score.bundle import ReaderSource, check_is_own, find, find_checkpoint
 from dualread.digests import digest_of
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
@@ -99,11 +99,9 @@ def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
         reader: A fitted reader.
         config: The configuration of the model's text part.
     """
-    method, features = reader.provenance.get("method"), reader.provenance.get("features")
-    if (states := states_of(reader, where=f"{method}")) is None:
+    if (states := states_of(reader, where=str(reader.provenance.get("method")))) is None:
         return
-    if not isinstance(features, list):
-        raise ArtifactError(f"{method}: its features are {features!r:.100}. Expected a list of names. Fit it again.")
+    features = features_of(reader)
     n_layers = config.num_hidden_layers
     now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": RULES}
     for name, value in now.items():
@@ -156,7 +154,7 @@ class LoadedScorer(Generic[A]):
     @property
     def reads_states(self) -> bool:
         """Whether any of the readers reads hidden states."""
-        return any(reader.provenance.get("features") for reader in self.readers.values())
+        return bool(features_of(*self.readers.values()))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,7 +83,14 @@ def shown(
         DataError: The question is no text, empty, or contains a control token of the model or other markup of
             chats; there are one option or more than ten; or the image cannot be read.
     """
-    _check_text(asked, encoder.tokenizer)
+    options = asked.options
+    if isinstance(options, str) or not all(isinstance(text, str) for text in (asked.question, *options)):
+        raise DataError(f"question {asked.question!r}, options {options!r}: expected a text and a list of texts.")
+    if not asked.question.strip():
+        raise DataError("the question is empty. Expected a text such as 'Is there a lesion?'.")
+    if options and not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
+        raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
+    check_texts([asked.question, *options], encoder.tokenizer)
     decoded = image if isinstance(image, Decoded) else read(image, bits=bits, ct_windows=ct_windows)
     picture = Path(image) if isinstance(image, str | Path) and decoded.own else decoded.image
     return ShownQuestion(
@@ -93,17 +100,6 @@ def shown(
         options=tuple(asked.options),
         notes=(*decoded.notes, *decoded.doubts),
     )
-
-
-def _check_text(asked: Question, tokenizer: Any) -> None:
-    options = asked.options
-    if isinstance(options, str) or not all(isinstance(text, str) for text in (asked.question, *options)):
-        raise DataError(f"question {asked.question!r}, options {options!r}: expected a text and a list of texts.")
-    if not asked.question.strip():
-        raise DataError("the question is empty. Expected a text such as 'Is there a lesion?'.")
-    if options and not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
-        raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
-    check_texts([asked.question, *options], tokenizer)
 
 
 def check_texts(texts: Sequence[str], tokenizer: Any) -> None:

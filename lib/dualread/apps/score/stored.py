@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 from pydantic import Field
 
+from dualread import limits
 from dualread.apps.score.answering import OpenActor, scores_of
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.results import Question, shown
@@ -29,13 +30,13 @@ _SIDE = 96
 class _Answer(Section):
     """What an actor said to one of the questions, and what the reader said about it."""
 
-    question: Annotated[str, Field(max_length=1000)]
-    token_ids: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=2**17)]
+    question: Annotated[str, Field(max_length=limits.STORED_CHARACTERS)]
+    token_ids: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=limits.STORED_TOKENS)]
     confidence: Annotated[float, Field(ge=0, le=1)]
 
 
 class _Answers(Section):
-    answers: Annotated[list[_Answer], Field(min_length=1, max_length=100)]
+    answers: Annotated[list[_Answer], Field(min_length=1, max_length=limits.STORED_ANSWERS)]
 
 
 @dataclass(frozen=True, kw_only=True)

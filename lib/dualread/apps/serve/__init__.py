@@ -1,8 +1,9 @@
 """`dualread serve`: a server with OpenAI's API whose every answer says how far it can be trusted.
 
-`wire` reads requests, `chats` answers one from its first byte to its last, `replies` writes the replies, and `outcome`
-counts, logs and records what has become of it; `application` is the server around them. `opening` opens the readers and
-one of the `actors`, and `service` brings both together with the requests.
+A request goes through these files in this order: `application` lets it in, `chats` takes it from its first byte to its
+last, `wire` reads its JSON and its images, `chat_questions` says what is asked and whether readers know such answers,
+`service` has one of the `actors` answer and the readers judge, `replies` writes what is said, and `outcome` counts,
+logs and records it. `opening` opens readers and actor before the first request; `page` shows a page that asks.
 """
 
 import argparse
@@ -10,6 +11,8 @@ import os
 import signal
 import socket
 import sys
+import threading
+import webbrowser
 from pathlib import Path
 
 from dualread.apps.score import arguments
@@ -42,7 +45,7 @@ when all that it has begun is answered.
 """
 PORT = 8000
 _KEY = "DUALREAD_API_KEY"
-_LIMITS = ("megabytes", "images", "megapixels", "requests")  # of `chats.ClientLimits`
+_LIMITS = ("megabytes", "images", "megapixels", "requests")  # of `limits.ClientLimits`
 # After each part of a reply, the thread that has sent it waits this long for others, which may be busy in Python. By
 # default it is 5 ms: 64 streams then got 15% fewer tokens, and the first one in twice the time.
 _SECONDS_PER_TURN = 0.0005
@@ -97,8 +100,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-texts", action="store_true", help="log the questions and answers, too")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Serve until the program is told to end; return the exit code."""
+def run(options: argparse.Namespace, *, shows_page: bool = False) -> int:
+    """Serve until the program is told to end; `shows_page` is for `dualread demo`. Return the exit code."""
     for name in ("batch_size", *(f"max_{name}" for name in _LIMITS), "seconds_to_health"):
         if (value := getattr(options, name)) < 1:
             raise ConfigError(f"--{name.replace('_', '-')} {value}: expected at least 1.")
@@ -106,9 +109,10 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--port {options.port}: expected a number from 0 to 65535.")
     from dualread.apps.serve import web
     from dualread.apps.serve.application import application
-    from dualread.apps.serve.chats import Chats, ClientLimits
+    from dualread.apps.serve.chats import Chats
     from dualread.apps.serve.opening import open_service
     from dualread.apps.serve.outcome import Outcome, Record
+    from dualread.limits import ClientLimits
     from dualread.schema.data import ct_windows_of
 
     record = None if options.record is None else Record(options.record)
@@ -146,18 +150,24 @@ def run(options: argparse.Namespace) -> int:
             stuck_seconds=options.seconds_to_health,
         )
         host, port = listening.getsockname()[:2]
-        print(f"http://{host}:{port}/v1 is ready, with the model {options.name}. Not for clinical use.", flush=True)
-        if key is None and options.host not in (web.LOOPBACK, "localhost"):
-            say(f"dualread serve: everyone who reaches {host}:{port} may ask. Give --api-key to choose who.")
+        address = f"http://{host}:{port}"
+        ready = f"{address} is ready" if shows_page else f"{address}/v1 is ready, with the model {options.name}"
+        server = web.server(app, connections=4 * options.max_requests, seconds_to_stop=options.seconds_to_stop)
         sys.setswitchinterval(_SECONDS_PER_TURN)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server raises it again when it has ended
         try:
-            server = web.server(app, connections=4 * options.max_requests, seconds_to_stop=options.seconds_to_stop)
+            print(f"{ready}. Not for clinical use.", flush=True)
+            if key is None and options.host not in (web.LOOPBACK, "localhost"):
+                say(f"dualread serve: everyone who reaches {host}:{port} may ask. Give --api-key to choose who.")
+            if shows_page and not options.no_browser:
+                # In a thread, because a browser in a terminal would be waited for, and waits for the page.
+                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
             server.run(sockets=[listening])
         except KeyboardInterrupt:  # uvicorn has closed all connections and raises it again
             pass
         service.close()
     if record is not None:
         record.close()
-    print("stopped")
-    return 0
+    print("stopped", flush=True)
+    # Python's own end waits for threads that still read a request, and would count against the time to stop.
+    os._exit(0)

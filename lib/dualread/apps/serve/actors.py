@@ -46,22 +46,20 @@ class ServingActor(Stream, Protocol):
 
     encoder: Encoder
     config: Any
-    broken: str | None
+    broken: str | None = None
 
     def wake(self) -> None:
         """Let `step` return, if it waits for the engine: there is a request to add or to abort."""
-        ...
 
     def close(self) -> None:
-        """End what the actor has started."""
-        ...
+        """End what the actor has started, if anything."""
 
     def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
         """Return completions that readers can judge as they see them, with states and views."""
         ...
 
 
-class OnTransformers(TransformersStream):
+class OnTransformers(TransformersStream, ServingActor):
     """Answers as `dualread score` does; states are read in a second pass, as there.
 
     Args:
@@ -71,19 +69,11 @@ class OnTransformers(TransformersStream):
         batch_size: Number of completions that are made at once.
     """
 
-    broken: str | None = None
-
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int):
         self._actor = OpenActor(folder, requirements, kappa, batch_size=batch_size)
         super().__init__(self._actor.opened, batch_size)
         self.encoder, self.config = self._actor.encoder, self._actor.config
         self._reads_states = kappa is not None
-
-    def wake(self) -> None:
-        """See `ServingActor.wake`; a step never waits."""
-
-    def close(self) -> None:
-        """See `ServingActor.close`."""
 
     def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`."""

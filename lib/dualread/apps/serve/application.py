@@ -11,17 +11,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dualread.apps.serve import web
+from dualread.apps.serve import page, web
 from dualread.apps.serve.chats import Chats
 from dualread.apps.serve.web import JsonReply, RefusedError
 
-STUCK_SECONDS = 120
-
 
 def application(
-    chats: Chats, *, api_key: str | None = None, hosts: Collection[str] = (), stuck_seconds: float = STUCK_SECONDS
+    chats: Chats, *, api_key: str | None = None, hosts: Collection[str] = (), stuck_seconds: float = 120
 ) -> ASGIApp:
     """Return the server's program.
 
@@ -67,7 +65,7 @@ def application(
         if api_key is not None:  # which no page of another site knows
             kind, _, key = headers.get("authorization", "").partition(" ")
             same = hmac.compare_digest(key.strip().encode(), api_key.encode())
-            if request.url.path == "/health" or (kind.lower() == "bearer" and same):
+            if request.url.path in ("/health", *public) or (kind.lower() == "bearer" and same):
                 return None
             text = "the API key is missing or wrong."
             return RefusedError(401, text, "authentication_error", "invalid_api_key").reply()
@@ -83,16 +81,27 @@ def application(
             return RefusedError(403, text, "permission_error", "origin").reply()
         return None
 
-    def named(scope: Scope) -> dict[str, str]:
-        scope["request_id"] = uuid.uuid4().hex
-        return {"x-request-id": scope["request_id"]}
-
+    loaded = chats.service.loaded
+    shown = page.routes(method=loaded.method, notes=loaded.notes, megabytes=chats.limits.megabytes * 70 // 100)
+    public = [route.path for route in shown]  # the page asks for the key
     routes = [
         Route("/v1/chat/completions", chats, methods=["POST"]),
         Route("/v1/models", models),
         Route("/v1/models/{model:path}", models),
         Route("/metrics", metrics),
         Route("/health", health),
+        *shown,
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: broken})
-    return web.Guarded(app, refusal, named)
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["request_id"] = name = uuid.uuid4().hex
+
+        async def send_with_name(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
+            await send(message)
+
+        await (refusal(Request(scope)) or app)(scope, receive, send_with_name)
+
+    return guarded

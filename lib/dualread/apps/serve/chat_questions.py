@@ -16,11 +16,11 @@ from dualread.apps.score.results import Question, ShownQuestion, check_texts, sh
 from dualread.apps.serve.wire import ChatRequest, SentImage, Turn
 from dualread.data.images import Decoded
 from dualread.errors import DataError
+from dualread.limits import COMPLETION_TOKENS
 from dualread.models import prompts
 from dualread.models.actor import Completion, EncodedRequest, SeededDecoding
 from dualread.seeding import derive_seed
 
-MOST_TOKENS = 1000  # of a completion; vLLM is opened for a few more, and transformers reserves memory for all of them
 _PLACE = "{QUESTION}"
 _LONG = 10_000  # characters of texts; tokens of more are counted before they are rendered and kept
 
@@ -179,7 +179,7 @@ class RequestReader:
 
     def _decoding(self, sent: ChatRequest, n_prompt: int, seed: int | str | None) -> tuple[SeededDecoding, list[str]]:
         """Return how the request is answered, and a note if its limit of tokens had to be lowered."""
-        room = min(MOST_TOKENS, self._positions - n_prompt - 1)  # vLLM may have to read the last one, too
+        room = min(COMPLETION_TOKENS, self._positions - n_prompt - 1)  # vLLM may have to read the last one, too
         if room < 1:
             raise DataError(f"a prompt of {n_prompt} tokens leaves no room for an answer. Shorten it.")
         tokens = sent.max_completion_tokens or sent.max_tokens or self._required.decoding.max_completion_tokens

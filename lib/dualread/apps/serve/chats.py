@@ -4,10 +4,9 @@ import asyncio
 import time
 import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
@@ -15,43 +14,18 @@ from starlette.types import Receive, Scope, Send
 from dualread.apps.serve import wire
 from dualread.apps.serve.outcome import GONE, Counts, Outcome
 from dualread.apps.serve.replies import ReplyWriter
-from dualread.apps.serve.service import Abstained, Answer, AnsweringService, Failure, News
+from dualread.apps.serve.service import AnswerError, AnsweringService, News
 from dualread.apps.serve.web import Bodies, JsonReply, RefusedError, encode
 from dualread.errors import DataError
-from dualread.models.actor import TokenEvent
+from dualread.limits import REQUESTS_READ, ClientLimits
 from dualread.schema.data import CtWindows
 
-_AT_ONCE = 2  # requests that are parsed and whose images are decoded at once; one can take half a gigabyte
-_BODIES = 8  # of all requests that are being sent or decoded: so many times the largest one
 # Proxies pass the events of a stream on as they come (nginx collects them otherwise).
 _STREAM = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-store",
     "x-accel-buffering": "no",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClientLimits:
-    """How much clients may send.
-
-    Attributes:
-        megabytes: Of one request, with its images in base64.
-        images: In one request.
-        megapixels: Of all images of one request.
-        requests: That are answered or wait at once.
-    """
-
-    megabytes: int = 32
-    images: int = 8
-    megapixels: int = 50
-    requests: int = 256
-
-
-def _bug(error: Exception) -> RefusedError:
-    """Print what nobody expected, such as a lack of memory, and return what the client is told of it."""
-    traceback.print_exception(error)
-    return RefusedError(500, f"the server cannot answer this ({type(error).__name__}).", "server_error")
 
 
 class GoneError(Exception):
@@ -65,21 +39,16 @@ class _Listener:
     than the token.
 
     Attributes:
-        tokens: Whether all tokens are wanted, and not only the first one.
         news: What has come and was not taken.
     """
 
     def __init__(self) -> None:
         self._loop, self._come = asyncio.get_running_loop(), asyncio.Event()
         self.news: deque[News | Exception] = deque()
-        self.tokens = self._has_token = self._woken = False
+        self._woken = False
 
     def tell(self, news: News | Exception) -> None:
         """Take news; any thread may call it."""
-        if isinstance(news, TokenEvent):
-            if self._has_token and not self.tokens:
-                return
-            self._has_token = True
         self.news.append(news)
         if not self._woken:
             self._woken = True
@@ -92,8 +61,8 @@ class _Listener:
             pass
         self.tell(GoneError())
 
-    async def next(self) -> News:
-        """Return the first news that were not taken, and wait for some; raise what another thread told."""
+    async def next(self, outcome: Outcome) -> News:
+        """Return the next news when they come, noted in `outcome`; raise what another thread told."""
         while not self.news:
             self._woken = False  # before another look: who tells now wakes again
             if not self.news:
@@ -101,6 +70,7 @@ class _Listener:
             self._come.clear()
         if isinstance(news := self.news.popleft(), Exception):
             raise news
+        outcome.note(news)
         return news
 
 
@@ -126,7 +96,7 @@ class Chats:
         service: AnsweringService,
         *,
         model: str,
-        limits: ClientLimits = ClientLimits(),
+        limits: ClientLimits,
         bits: int | None = None,
         ct_windows: CtWindows | None = None,
         keeps_texts: bool = False,
@@ -134,18 +104,11 @@ class Chats:
     ):
         self.service, self.model, self.n_open = service, model, 0
         self.counts = Counts(requests_open=lambda: self.n_open, completions_open=lambda: service.n_open)
-        self._limits, self._bits, self._windows = limits, bits, ct_windows
+        self.limits, self._bits, self._windows = limits, bits, ct_windows
         self._keeps_texts, self._done = keeps_texts, done
-        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="dualread request")
+        self._threads = ThreadPoolExecutor(REQUESTS_READ, thread_name_prefix="dualread request")
         self._reading: dict[str, float] = {}  # since when a thread reads a request
-        most = limits.megabytes * 1_000_000
-        self._bodies = Bodies(
-            most,
-            _BODIES * most,
-            too_large=(413, f"the request has more than {limits.megabytes} MB. Shrink its images."),
-            too_many=(429, "too much is being sent at once. Ask again later.", "rate_limit_error"),
-            too_late=(408, "the request did not arrive in time. Ask again."),
-        )
+        self._bodies = Bodies(limits.megabytes)
 
     @property
     def seconds_stuck(self) -> float:
@@ -166,7 +129,7 @@ class Chats:
         except (GoneError, ClientDisconnect):
             outcome.status = GONE
         except Exception as error:
-            refused = error if isinstance(error, RefusedError) else _bug(error)
+            refused = _refusal(error)
             outcome.status = refused.status
             # What is left of a request that is too large is not read.
             headers = {"connection": "close"} | ({"retry-after": "1"} if refused.status == 429 else {})
@@ -177,7 +140,7 @@ class Chats:
             self._done(outcome)
 
     async def _answer(self, request: Request, send: Send, outcome: Outcome) -> None:
-        if self.n_open > self._limits.requests:
+        if self.n_open > self.limits.requests:
             text = f"{self.n_open - 1} requests are open, and no more may. Ask again later."
             raise RefusedError(429, text, "rate_limit_error")
         body, listener, loop = await self._bodies.read(request), _Listener(), asyncio.get_running_loop()
@@ -192,15 +155,14 @@ class Chats:
 
         reading.add_done_callback(release)
         try:
-            news = self._news(listener, outcome)
-            first = await anext(news)  # what refuses the request is raised here, before a reply begins
+            first = await listener.next(outcome)  # what refuses the request is raised here, before a reply begins
             assert outcome.asked is not None
             writer = ReplyWriter(outcome, self.service, self.model)
             if outcome.asked.sent.stream:
-                outcome.status = await self._stream(send, writer, first, news, listener)
+                outcome.status = await self._stream(send, writer, first, outcome, listener)
                 return
-            async for _ in news:
-                pass
+            while not outcome.is_over:
+                await listener.next(outcome)
             await JsonReply(writer.whole())(request.scope, request.receive, send)
             outcome.status = 200
         finally:
@@ -211,51 +173,26 @@ class Chats:
     def _read(self, body: bytes, outcome: Outcome, listener: _Listener) -> None:
         """Read what is asked, and have it answered; a thread of its own does it, because images take long."""
         self._reading[outcome.name] = time.monotonic()
-        limits = self._limits
         try:
             sent = wire.read(body)
             if sent.model not in (None, self.model):
                 raise self.unknown_model(sent.model)
             turns = sent.turns(
-                most_images=limits.images,
-                most_pixels=limits.megapixels * 1_000_000,
+                most_images=self.limits.images,
+                most_pixels=self.limits.megapixels * 1_000_000,
                 bits=self._bits,
                 ct_windows=self._windows,
             )
             outcome.texts = tuple(sent.texts()) if self._keeps_texts else ()
             without_messages = sent.model_copy(update={"messages": []})
             outcome.asked = self.service.requests.read(turns, without_messages, outcome.name)
-            listener.tokens = sent.stream
             self.service.submit(outcome.asked, listener.tell)
-        except RefusedError as refused:
-            listener.tell(refused)
-        except DataError as error:
-            listener.tell(RefusedError(400, str(error)))
         except Exception as error:
-            listener.tell(_bug(error))
+            listener.tell(error)
         finally:
             del self._reading[outcome.name]
 
-    async def _news(self, listener: _Listener, outcome: Outcome) -> AsyncIterator[News]:
-        """Yield the news of a request to its end, and note what becomes of it."""
-        is_over = False
-        while not is_over:
-            news = await listener.next()
-            if isinstance(news, Failure):
-                raise RefusedError(500, news.error, "server_error")
-            if isinstance(news, TokenEvent) and outcome.first is None:
-                outcome.first = time.monotonic()
-            if isinstance(news, Abstained):
-                outcome.abstained = news
-            if isinstance(news, Answer):
-                outcome.answers.append(news)
-            assert outcome.asked is not None
-            is_over = outcome.abstained is not None or len(outcome.answers) == outcome.asked.sent.n
-            yield news
-
-    async def _stream(
-        self, send: Send, writer: ReplyWriter, first: News, rest: AsyncIterator[News], listener: _Listener
-    ) -> int:
+    async def _stream(self, send: Send, writer: ReplyWriter, news: News, outcome: Outcome, listener: _Listener) -> int:
         """Send events as things happen; return the status that the reply would have had if it had not begun before."""
 
         async def write(event: str) -> None:
@@ -263,20 +200,34 @@ class Chats:
 
         headers = [(name.encode(), value.encode()) for name, value in _STREAM.items()]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        news, status = first, 200
+        status = 200
         try:
-            while news is not None:
+            while True:
                 for event in writer.events(news, has_more=bool(listener.news)):
                     await write(encode(event))
-                news = await anext(rest, None)
+                if outcome.is_over:
+                    break
+                news = await listener.next(outcome)
             for event in writer.end():
                 await write(encode(event))
         except GoneError:
             raise
         except Exception as error:
-            refused = error if isinstance(error, RefusedError) else _bug(error)
+            refused = _refusal(error)
             status = refused.status
             await write(encode(refused.body))
         await write("[DONE]")
         await send({"type": "http.response.body", "body": b""})
         return status
+
+
+def _refusal(error: Exception) -> RefusedError:
+    """Return what a client is told of an error; of one that nobody expected, such as a lack of memory, print all."""
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, DataError):
+        return RefusedError(400, str(error))
+    if isinstance(error, AnswerError):
+        return RefusedError(500, str(error), "server_error")
+    traceback.print_exception(error)
+    return RefusedError(500, f"the server cannot answer this ({type(error).__name__}).", "server_error")

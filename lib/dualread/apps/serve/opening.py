@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from dualread.apps.score import stored
-from dualread.apps.score.answering import scores_of
+from dualread.apps.score.answering import features_of, scores_of
 from dualread.apps.score.loading import LoadedScorer, Opens, ScorerChoice, load
 from dualread.apps.score.stored import StoredAnswer
 from dualread.apps.serve.actors import OnTransformers, OnVllm, ServingActor
@@ -57,7 +57,14 @@ def open_service(
         ArtifactError: The engine does not read what was read when the reader was exported.
     """
     engine = engine or ("vllm" if find_spec("vllm") else "transformers")
-    limit = None if abstain_before in (None, _THRESHOLD) else _number(abstain_before)
+    limit = None
+    if abstain_before not in (None, _THRESHOLD):
+        try:
+            limit = float(abstain_before)
+        except ValueError:
+            limit = -1.0
+        if not 0 <= limit <= 1:
+            raise ConfigError(f"--abstain-before {abstain_before}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
     opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
     if engine == "vllm":
         opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
@@ -88,21 +95,11 @@ def open_service(
     return AnsweringService(loaded, abstain_below=limit)
 
 
-def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise ConfigError(f"--abstain-before {text}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
-    return number
-
-
 def _features(loaded: LoadedScorer[ServingActor]) -> set[str]:
     """Return what the readers read; refuse one that reads what vLLM does not show."""
     read: set[str] = set()
     for name, reader in loaded.readers.items():
-        features = set(reader.provenance.get("features") or ())
+        features = features_of(reader)
         if views_read(reader, where=name):
             why = "asks the actor more about each answer"
         elif missing := sorted(features - set(FEATURES)):
@@ -143,9 +140,7 @@ def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -
     answered = actor.read([asked[k] for k in same], [finished[k] for k in same], loaded.views)
     confidences = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
     worst = 0.0
-    for name in sorted(
-        {name for reader in loaded.readers.values() for name in reader.provenance.get("features") or ()}
-    ):
+    for name in sorted(features_of(*loaded.readers.values())):
         for k, now in zip(same, answered.answers.features(name), strict=True):
             before = answers[k].states[name]
             apart = float(np.linalg.norm(now - before) / max(float(np.linalg.norm(before)), 1e-6))

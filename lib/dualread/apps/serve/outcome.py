@@ -12,7 +12,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 from dualread.apps.serve.chat_questions import ActorRequest
-from dualread.apps.serve.service import Abstained, Answer
+from dualread.apps.serve.service import Abstained, Answer, Before, News
 from dualread.errors import DataError
 from dualread.progress import say
 
@@ -30,7 +30,7 @@ class Outcome:
         status: The status of the reply; `GONE` if the client went away.
         texts: The texts of its messages, if the log is to have them.
         asked: What it asks, as the actor gets it; None if that could not be read.
-        first: When its first token was made.
+        first: When its prompt was read, which gives the first token.
     """
 
     name: str
@@ -51,6 +51,20 @@ class Outcome:
     def n_completion(self) -> int:
         """Number of tokens of all answers."""
         return sum(len(answer.completion.token_ids) for answer in self.answers)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all answers are there, or none is made."""
+        return self.abstained is not None or (self.asked is not None and len(self.answers) == self.asked.sent.n)
+
+    def note(self, news: News) -> None:
+        """Note what has become of the request."""
+        if isinstance(news, Before):
+            self.first = time.monotonic()
+        elif isinstance(news, Abstained):
+            self.abstained = news
+        elif isinstance(news, Answer):
+            self.answers.append(news)
 
     def log(self) -> None:
         """Log one line: when, which, its status, its tokens, its time, and how far its answers can be trusted."""

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dualread.apps.serve.outcome import Outcome
-from dualread.apps.serve.service import Abstained, Answer, AnsweringService, Before, News
-from dualread.apps.serve.texts import GrowingText
+from dualread.apps.serve.service import Abstained, Answer, AnsweringService, Before, News, TextPart
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import CERTIFIED, Decision, Threshold
 from dualread.models.actor import TokenEvent
@@ -25,8 +24,8 @@ class ReplyWriter:
     def __init__(self, outcome: Outcome, service: AnsweringService, model: str):
         assert outcome.asked is not None
         self._outcome, self._service, self._model = outcome, service, model
-        self._sent, self._n, encoder = outcome.asked.sent, outcome.asked.sent.n, service.loaded.actor.encoder
-        self._texts = [GrowingText(encoder, service.pieces, self._sent.stop) for _ in range(self._n)]
+        self._sent, self._n = outcome.asked.sent, outcome.asked.sent.n
+        self._parts: dict[int, tuple[str, list[TokenEvent]]] = {}  # that were not sent
         self._begun = False
 
     def whole(self) -> dict[str, Any]:
@@ -67,20 +66,19 @@ class ReplyWriter:
                 "dualread": {"psr": news.psr if isinstance(news, Before | Abstained) else None},
             }
             choices += [{**self._choice(i, None), **head} for i in range(self._n)]
-        if isinstance(news, TokenEvent):
-            self._texts[news.index].add(news)
-        if not has_more or not isinstance(news, TokenEvent):
-            for i, text in enumerate(self._texts):
-                part, tokens = text.take()
-                if part or (tokens and self._sent.logprobs):
-                    choices.append({**self._choice(i, None, tokens), "delta": {"content": part}})
+        if isinstance(news, TextPart):
+            text, tokens = self._parts.get(news.index, ("", []))
+            self._parts[news.index] = (text + news.text, [*tokens, *news.tokens])
+        if not has_more or not isinstance(news, TextPart):
+            for i, (text, tokens) in sorted(self._parts.items()):
+                choices.append({**self._choice(i, None, tokens), "delta": {"content": text}})
+            self._parts.clear()
         if isinstance(news, Answer):
             judged = self._judged(news)
-            rest, tokens = self._texts[news.index].take(news.completion.text)
-            end = self._choice(news.index, news.completion.finish_reason, tokens)
+            end = self._choice(news.index, news.completion.finish_reason, news.tokens)
             # Once more, because litellm and langchain-openai keep nothing else of a stream.
             end["logprobs"] = {**(end["logprobs"] or {"content": None, "refusal": None}), "dualread": judged}
-            delta = {**({"content": rest} if rest else {}), "dualread": judged}
+            delta = {**({"content": news.text} if news.text else {}), "dualread": judged}
             choices.append({**end, "delta": delta, "dualread": judged})
         if isinstance(news, Abstained):
             judged = of_abstention(news)

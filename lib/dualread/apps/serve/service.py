@@ -1,7 +1,7 @@
 """The thread between requests and an actor: it feeds the actor, and asks the readers about every answer it gives.
 
-Whoever submits a request is told what happens to it, in order: `Before` (once), `TokenEvent`s, one `Answer` per
-completion; or `Abstained` or `Failure`, after which nothing comes.
+Whoever submits a request is told what happens to it, in order: `Before` (once), for streams `TextPart`s, one `Answer`
+per completion; or `Abstained` or an `AnswerError`, after which nothing comes.
 """
 
 import queue
@@ -32,11 +32,21 @@ class Before:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TextPart:
+    """More text of a completion, and the tokens that begin in it."""
+
+    index: int
+    text: str
+    tokens: Sequence[TokenEvent]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """A whole completion up to a text of `stop`, and how far it can be trusted.
 
     Attributes:
-        tokens: Its tokens without special ones, if their log-probabilities are wanted.
+        text: What no `TextPart` has told of it: all of it but for streams.
+        tokens: The tokens of this text without special ones, for streams and where log-probabilities are wanted.
         psr: What was said before it.
         reading: What readers say about it; None if they cannot judge it, and `notes` say why.
         decision: Whether to keep the answer; None without a reading.
@@ -45,6 +55,7 @@ class Answer:
 
     index: int
     completion: Completion
+    text: str
     tokens: Sequence[TokenEvent]
     psr: float | None
     reading: Reading | None
@@ -66,21 +77,18 @@ class Abstained:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Failure:
+class AnswerError(DualReadError):
     """The request cannot be answered."""
 
-    error: str
 
-
-News = Before | TokenEvent | Answer | Abstained | Failure
-Listener = Callable[[News], None]
+News = Before | TextPart | Answer | Abstained
+Listener = Callable[[News | AnswerError], None]
 
 
 @dataclass(kw_only=True)
 class _PendingRequest:
     asked: ActorRequest
-    listener: Listener
+    tell: Listener
     psr: float | None = None
     open: set[int] = field(default_factory=set)
     texts: dict[int, GrowingText] = field(default_factory=dict)
@@ -129,7 +137,7 @@ class AnsweringService:
 
     def submit(self, asked: ActorRequest, listener: Listener) -> None:
         """Answer a request; `listener` is called by another thread."""
-        request = _PendingRequest(asked=asked, listener=listener, open=set(range(asked.sent.n)))
+        request = _PendingRequest(asked=asked, tell=listener, open=set(range(asked.sent.n)))
         self._put((asked.encoded.name, request))
 
     def abort(self, name: str) -> None:
@@ -157,7 +165,7 @@ class AnsweringService:
             self._broken = in_a_line(error)
         while True:
             while self._running:
-                self._finish(next(iter(self._running)), Failure(error=f"the server is broken: {self.broken}"))
+                self._finish(next(iter(self._running)), AnswerError(f"the server is broken: {self.broken}"))
             if not going or (item := self._inbox.get()) is None:
                 return
             name, request = item
@@ -181,45 +189,31 @@ class AnsweringService:
         return True
 
     def _step(self) -> None:
-        begun: list[PromptRead] = []
-        grown: list[TokenEvent] = []
-        ended: list[Finished] = []
-        events = self._actor.step()
-        if events:
+        """Let the actor go on, and tell of what has happened to whom."""
+        prompts: list[PromptRead] = []
+        tokens: list[TokenEvent] = []
+        finished: list[Finished] = []
+        if events := self._actor.step():
             self._progress = time.monotonic()
         for event in events:
-            if event.name not in self._running:
-                continue
-            if isinstance(event, BrokenRequest):
-                self._finish(event.name, Failure(error=event.error))
-            else:
-                {PromptRead: begun, TokenEvent: grown, Finished: ended}[type(event)].append(event)  # type: ignore[arg-type]
-        self._before(begun)
-        ended = [*filter(None, map(self._grow, grown)), *ended]
-        self._answer([event for event in ended if event.name in self._running])
+            if event.name in self._running:
+                if isinstance(event, BrokenRequest):
+                    self._finish(event.name, AnswerError(event.error))
+                else:
+                    {PromptRead: prompts, TokenEvent: tokens, Finished: finished}[type(event)].append(event)  # type: ignore[arg-type]
+        self._judge_prompts(prompts)
+        cut_off = [end for event in tokens if event.name in self._running and (end := self._grow(event)) is not None]
+        self._judge([event for event in (*cut_off, *finished) if event.name in self._running])
 
-    def _grow(self, event: TokenEvent) -> Finished | None:
-        """Tell of a token; return the completion that it ends by the text at which the request wants it cut off."""
-        if (request := self._running.get(event.name)) is None:
-            return None
-        sent, text = request.asked.sent, None
-        if sent.stop or sent.log_probs:
-            text = request.texts.setdefault(event.index, GrowingText(self._actor.encoder, self.pieces, sent.stop))
-            if text.is_cut:
-                return None
-            text.add(event)
-        for index in request.numbers(event.index):
-            request.listener(replace(event, index=index))
-        return text.finished(request.asked.encoded.prompt) if text is not None and text.is_cut else None
-
-    def _before(self, begun: Sequence[PromptRead]) -> None:
-        judged = [event for event in begun if self._running[event.name].asked.shown is not None]
-        states = {event.name: event.state for event in judged if event.state is not None}
+    def _judge_prompts(self, prompts: Sequence[PromptRead]) -> None:
+        """Tell what readers say before the answer; make none where that is too little."""
+        read = [event for event in prompts if self._running[event.name].asked.shown is not None]
+        states = {event.name: event.state for event in read if event.state is not None}
         psr: dict[str, float | None] = {}
         if states:
             values = before_answer(self.loaded.readers, self.loaded.method, np.stack(list(states.values())))
             psr = dict(zip(states, values or [None] * len(states), strict=True))
-        for event in begun:
+        for event in prompts:
             request = self._running[event.name]
             request.psr = psr.get(event.name)
             if request.psr is not None and self._limit is not None and request.psr < self._limit:
@@ -227,33 +221,54 @@ class AnsweringService:
                 notes = (*self.loaded.notes, *request.asked.notes)
                 self._finish(event.name, Abstained(psr=request.psr, limit=self._limit, notes=notes))
             else:
-                request.listener(Before(psr=request.psr))
+                request.tell(Before(psr=request.psr))
 
-    def _answer(self, ended: Sequence[Finished]) -> None:
-        ended = [event for event in ended if event.index in self._running[event.name].open]  # others were cut off
-        unjudged = {id(event): self._reasons(event) for event in ended}
-        judged = self._read([event for event in ended if not unjudged[id(event)]])
-        for event in ended:
+    def _grow(self, event: TokenEvent) -> Finished | None:
+        """Add a token to a text that is followed; return the completion that a text of `stop` ends with it."""
+        request = self._running[event.name]
+        sent = request.asked.sent
+        if not (sent.stream or sent.stop or sent.log_probs):
+            return None
+        text = request.texts.setdefault(event.index, GrowingText(self._actor.encoder, self.pieces, sent.stop))
+        if text.is_cut:
+            return None
+        text.add(event)
+        if sent.stream:
+            part, tokens = text.take()
+            if part or (tokens and sent.logprobs):
+                for index in request.numbers(event.index):
+                    request.tell(TextPart(index=index, text=part, tokens=tokens))
+        return text.finished(request.asked.encoded.prompt) if text.is_cut else None
+
+    def _judge(self, finished: Sequence[Finished]) -> None:
+        """Tell of whole completions, and what readers say about those that they know how to judge."""
+        finished = [event for event in finished if event.index in self._running[event.name].open]  # others were cut off
+        unjudged = {id(event): self._reasons(event) for event in finished}
+        judged = self._readings([event for event in finished if not unjudged[id(event)]])
+        for event in finished:
             request, reading = self._running[event.name], judged.get(id(event))
-            if isinstance(reading, str):
+            if isinstance(reading, AnswerError):
                 self._actor.abort(event.name)
-                self._finish(event.name, Failure(error=reading))
+                self._finish(event.name, reading)
                 continue
-            reasons, decision, text = unjudged[id(event)], None, request.texts.get(event.index)
+            reasons, decision, growing = unjudged[id(event)], None, request.texts.get(event.index)
             if reading is not None:
                 reasons = () if reading.reason is None else (reading.reason,)
                 decision = decide(reading.confidence, self.loaded.threshold, reading.reason)
+            text = event.completion.text
+            text, tokens = (text, ()) if growing is None else growing.take(text)
             answer = Answer(
                 index=event.index,
                 completion=event.completion,
-                tokens=() if text is None or not request.asked.sent.log_probs else text.tokens,
+                text=text,
+                tokens=tokens,
                 psr=request.psr if reading is None else reading.psr,
                 reading=reading,
                 decision=decision,
                 notes=(*(f"no confidence: {reason}" for reason in reasons), *self.loaded.notes, *request.asked.notes),
             )
             for index in request.numbers(event.index):
-                request.listener(replace(answer, index=index))
+                request.tell(replace(answer, index=index))
                 request.open.discard(index)
             if not request.open:
                 if any(text.is_cut for text in request.texts.values()):
@@ -261,28 +276,29 @@ class AnsweringService:
                 self._finish(event.name, None)
 
     def _reasons(self, event: Finished) -> tuple[str, ...]:
+        """Return why readers cannot judge a completion."""
         request = self._running[event.name]
         text = request.texts.get(event.index)
         if text is not None and text.is_cut:
             return (*request.asked.reasons, "the completion is cut off at a text of `stop`")
         return self.requests.of_completion(request.asked, event.completion)
 
-    def _read(self, ended: Sequence[Finished]) -> Mapping[int, Reading | str]:
+    def _readings(self, finished: Sequence[Finished]) -> Mapping[int, Reading | AnswerError]:
         """Return what readers say about each completion, or why they cannot: all at once, or else one by one."""
-        if not ended:
+        if not finished:
             return {}
-        asked = [self._running[event.name].asked for event in ended]
+        asked = [self._running[event.name].asked for event in finished]
         try:
             with self.requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
-                answered = self._actor.read(asked, ended, self.loaded.views)
-            readings_of_answers = readings(self.loaded.readers, self.loaded.method, answered)
-            return {id(event): reading for event, reading in zip(ended, readings_of_answers, strict=True)}
+                answered = self._actor.read(asked, finished, self.loaded.views)
+            judged = readings(self.loaded.readers, self.loaded.method, answered)
+            return {id(event): reading for event, reading in zip(finished, judged, strict=True)}
         except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
-            if len(ended) == 1:
-                return {id(ended[0]): in_a_line(error)}
-        return {key: reading for event in ended for key, reading in self._read([event]).items()}
+            if len(finished) == 1:
+                return {id(finished[0]): AnswerError(in_a_line(error))}
+        return {key: reading for event in finished for key, reading in self._readings([event]).items()}
 
-    def _finish(self, name: str, last: News | None) -> None:
+    def _finish(self, name: str, last: Abstained | AnswerError | None) -> None:
         request = self._running.pop(name)
         if last is not None:
-            request.listener(last)
+            request.tell(last)

@@ -33,9 +33,7 @@ class TokenPieces:
         piece = str(self._tokenizer.convert_ids_to_tokens(token))
         if self._bytes:
             return bytes(self._bytes[character] for character in piece)
-        if (
-            len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">")
-        ):  # SentencePiece, of a part of a character
+        if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):  # SentencePiece's part of a character
             return bytes([int(piece[3:5], 16)])
         return piece.replace("\u2581", " ").encode()
 
@@ -70,11 +68,6 @@ class GrowingText:
         self._shown: list[tuple[int, TokenEvent]] = []  # tokens that are no special ones, and where their texts begin
         self._n_taken = self._n_tokens_taken = 0
 
-    @property
-    def tokens(self) -> list[TokenEvent]:
-        """The tokens of the text."""
-        return [event for start, event in self._shown if not self.is_cut or start < len(self._text)]
-
     def add(self, event: TokenEvent) -> None:
         """Add a token; a character of which it is only a part waits for the others."""
         self._events.append(event)
@@ -89,7 +82,7 @@ class GrowingText:
                 self._text, self.is_cut = self._text[: min(ends)], True
 
     def take(self, full_text: str | None = None) -> tuple[str, list[TokenEvent]]:
-        """Return the text and the tokens since the last call.
+        """Return the text and the tokens since the last call: what later tokens cannot change.
 
         Args:
             full_text: What is said in the end. Without it, what may be the beginning of a text of `stop` is kept back.

@@ -1,7 +1,7 @@
-"""What the servers of this program share.
+"""The server of an application: who may ask it, how long clients may take, and when it ends.
 
-They listen in one way, answer although connections are idle, keep a limited number of bytes of all bodies in memory,
-and refuse requests of other sites.
+It answers although connections are idle, keeps a limited number of bytes of all bodies in memory, and refuses requests
+of other sites.
 """
 
 import asyncio
@@ -12,25 +12,22 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp
 from uvicorn.protocols.http import h11_impl
 
+from dualread import limits
 from dualread.errors import ConfigError
 from dualread.progress import say
 
 LOOPBACK = "127.0.0.1"
 _PORT = re.compile(r":\d{1,5}\Z", re.ASCII)
-_SECONDS_FOR_HEAD = 5  # of a request
-_SECONDS_FOR_BODY = 60
-_SECONDS_TO_TAKE = 60  # what was sent
 _SECONDS_TO_CANCEL = 0.5  # requests, when the time for them is over
 
 
@@ -118,26 +115,27 @@ class _Impatient(h11_impl.H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._full = self.loop.call_later(_SECONDS_TO_TAKE, self.transport.abort)
+        self._full = self.loop.call_later(limits.SECONDS_TO_TAKE, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._full = _cancelled(self._full)
+        self._stop("_full")
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._head, self._full = _cancelled(self._head), _cancelled(self._full)
+        self._stop("_head")
+        self._stop("_full")
 
     def _watch(self) -> None:
         if self.conn.their_state is not h11_impl.h11.IDLE:  # type: ignore[reportPrivateImportUsage]
-            self._head = _cancelled(self._head)
+            self._stop("_head")
         elif self._head is None:
-            self._head = self.loop.call_later(_SECONDS_FOR_HEAD, self.transport.close)
+            self._head = self.loop.call_later(limits.SECONDS_FOR_HEAD, self.transport.close)
 
-
-def _cancelled(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
+    def _stop(self, timer: str) -> None:
+        if (running := getattr(self, timer)) is not None:
+            running.cancel()
+            setattr(self, timer, None)
 
 
 # Every character beyond ASCII is escaped: some clients take U+2028 for the end of a line. NaN is never written.
@@ -169,69 +167,35 @@ class Bodies:
     """Reads bodies of requests.
 
     Args:
-        most: Bytes of the largest one.
-        together: Bytes of all that are being sent or were not released.
-        too_large, too_many, too_late: The arguments of `RefusedError` where one is larger, where they are more
-            together, and where one does not arrive in time.
+        megabytes: Of the largest one; those that are being sent or were not released may have eight times as many.
     """
 
-    def __init__(
-        self,
-        most: int,
-        together: int,
-        *,
-        too_large: tuple[Any, ...],
-        too_many: tuple[Any, ...],
-        too_late: tuple[Any, ...],
-    ):
-        self._most, self._together, self._n_bytes = most, together, 0
-        self._too_large, self._too_many, self._too_late = too_large, too_many, too_late
+    def __init__(self, megabytes: int):
+        self._megabytes, self._n_bytes = megabytes, 0
 
     async def read(self, request: Request) -> bytes:
-        """Return the body of a request; its bytes count until they are released."""
-        body = bytearray()
+        """Return the body of a request; its bytes count until they are released.
+
+        Raises:
+            RefusedError: It is too large, or does not arrive in time, or too much is being sent at once.
+        """
+        body, most = bytearray(), self._megabytes * 1_000_000
         try:
-            async with asyncio.timeout(_SECONDS_FOR_BODY):
+            async with asyncio.timeout(limits.SECONDS_FOR_BODY):
                 async for part in request.stream():
                     body += part
                     self._n_bytes += len(part)
-                    if len(body) > self._most:
-                        raise RefusedError(*self._too_large)
-                    if self._n_bytes > self._together:
-                        raise RefusedError(*self._too_many)
+                    if len(body) > most:
+                        raise RefusedError(413, f"the request has more than {self._megabytes} MB. Shrink its images.")
+                    if self._n_bytes > limits.BODIES * most:
+                        raise RefusedError(429, "too much is being sent at once. Ask again later.", "rate_limit_error")
         except BaseException as error:
             self.release(len(body))
             if isinstance(error, TimeoutError):
-                raise RefusedError(*self._too_late) from error
+                raise RefusedError(408, "the request did not arrive in time. Ask again.") from error
             raise
         return bytes(body)
 
     def release(self, n_bytes: int) -> None:
         """Count so many bytes no longer."""
         self._n_bytes -= n_bytes
-
-
-class Guarded:
-    """An application behind a guard.
-
-    Args:
-        app: What answers.
-        refusal: Returns the reply to a request that it may not answer; None to let it.
-        headers: Returns what is added to the headers of the reply to a request.
-    """
-
-    def __init__(
-        self, app: ASGIApp, refusal: Callable[[Request], Response | None], headers: Callable[[Scope], Mapping[str, str]]
-    ):
-        self._app, self._refusal, self._headers = app, refusal, headers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer or refuse one request."""
-        headers = [(name.encode(), text.encode()) for name, text in self._headers(scope).items()]
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *headers]
-            await send(message)
-
-        await (self._refusal(Request(scope)) or self._app)(scope, receive, send_with_headers)

@@ -16,18 +16,16 @@ from urllib.parse import unquote_to_bytes
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from dualread import limits
 from dualread.data.given_images import read as read_image
 from dualread.data.images import Decoded, n_pixels
 from dualread.errors import DataError
 from dualread.schema.data import CtWindows
 
-MOST_CHOICES = 128  # as in OpenAI's API
-_MOST_VALUES = 50_000  # of the JSON of a request; reading them takes less than half a second
-_MOST_TEXT = 100_000  # characters of all texts: far more than fits into a prompt
-_MOST_ESCAPES = 1_000_000  # of a data URL
 _HEAD = re.compile(r"data:[^,]{0,500}?;base64\s*,", re.ASCII | re.IGNORECASE)
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
-_Text = Annotated[str, Field(max_length=_MOST_TEXT)]
+_Text = Annotated[str, Field(max_length=limits.REQUEST_CHARACTERS)]
+_StopText = Annotated[str, Field(max_length=limits.STOP_CHARACTERS)]
 
 # Parameters that change no answer of this model.
 _IGNORED = {
@@ -117,7 +115,7 @@ class _Part(_Sent):
 
 class _Message(_Sent):
     role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[list[_Part], Field(max_length=1000)] = []
+    content: Annotated[list[_Part], Field(max_length=limits.MESSAGE_PARTS)] = []
     name: str = ""
     """Of no effect: chat templates do not show it."""
 
@@ -152,9 +150,9 @@ class _StreamOptions(_Sent):
 class _Extension(_Sent):
     """What a request may say that is not in OpenAI's API, under `dualread` (`extra_body` of its client)."""
 
-    id: Annotated[str, Field(max_length=200)] | None = None
+    id: Annotated[str, Field(max_length=limits.ID_CHARACTERS)] | None = None
     """The question's own name, for `--record`."""
-    options: Annotated[list[_Text], Field(max_length=100)] = []
+    options: Annotated[list[_Text], Field(max_length=limits.SENT_OPTIONS)] = []
     """The options of a multiple-choice question."""
     own_prompt: bool = False
     """Whether the text is the whole prompt."""
@@ -163,19 +161,19 @@ class _Extension(_Sent):
 class ChatRequest(_Sent):
     """The body of a request to /v1/chat/completions."""
 
-    messages: Annotated[list[_Message], Field(min_length=1, max_length=100)]
+    messages: Annotated[list[_Message], Field(min_length=1, max_length=limits.MESSAGES)]
     model: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] = 1
+    n: Annotated[int, Field(ge=1, le=limits.CHOICES)] = 1
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
-    stop: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=16)] = []
+    stop: Annotated[list[_StopText], Field(max_length=limits.STOP_TEXTS)] = []
     stream: bool = False
     stream_options: _StreamOptions = _StreamOptions()
     logprobs: bool = False
-    top_logprobs: Annotated[int, Field(ge=0, le=20)] = 0
+    top_logprobs: Annotated[int, Field(ge=0, le=limits.TOP_LOG_PROBS)] = 0
     dualread: _Extension = _Extension()
     # Settings that this model does not have: ignored, and a note says so.
     reasoning_effort: Any = None
@@ -204,8 +202,8 @@ class ChatRequest(_Sent):
                 f"max_tokens {self.max_tokens} and max_completion_tokens {self.max_completion_tokens} differ; leave one"
                 " out"
             )
-        if (n := sum(len(text) for text in self.texts())) > _MOST_TEXT:
-            raise ValueError(f"the texts have {n} characters; at most {_MOST_TEXT} are read")
+        if (n := sum(len(text) for text in self.texts())) > limits.REQUEST_CHARACTERS:
+            raise ValueError(f"the texts have {n} characters; at most {limits.REQUEST_CHARACTERS} are read")
         return self
 
     def texts(self) -> Iterator[str]:
@@ -271,8 +269,10 @@ def read(body: bytes) -> ChatRequest:
     Raises:
         DataError: It is no JSON, lacks something, or asks for what this server does not do.
     """
-    if sum(map(body.count, (b",", b"[", b"{"))) > _MOST_VALUES:
-        raise DataError(f"the body has more than {_MOST_VALUES} values. Expected a request as OpenAI's API has it.")
+    if sum(map(body.count, (b",", b"[", b"{"))) > limits.REQUEST_VALUES:
+        raise DataError(
+            f"the body has more than {limits.REQUEST_VALUES} values. Expected a request as OpenAI's API has it."
+        )
     try:
         return ChatRequest.model_validate(json.loads(body, object_pairs_hook=_names_once))
     except ValidationError as error:
@@ -320,7 +320,7 @@ def content_of(url: str) -> bytes:
         )
     try:
         content = url[head.end() :]
-        escaped = 0 < content.count("%") <= _MOST_ESCAPES
+        escaped = 0 < content.count("%") <= limits.URL_ESCAPES
         raw = unquote_to_bytes(content) if escaped else content.encode("ascii")
         raw = raw.translate(_URL_SAFE, delete=b" \t\r\n\f\v").rstrip(b"=")
         content = base64.b64decode(raw + b"=" * (-len(raw) % 4), validate=True)

@@ -1,13 +1,11 @@
 """`dualread gc`: show, and remove, what no study needs."""
 
 import argparse
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dualread.apps.text import size_text
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
-from dualread.store.gc import Leftover, leftovers, remove
+from dualread.store.gc import leftovers, remove
 from dualread.store.place import HELP as STORE_HELP
 from dualread.store.place import Root, registered, store_of
 from dualread.store.store import Store
@@ -61,11 +59,15 @@ def run(options: argparse.Namespace) -> int:
     if len(unneeded) > n_shown and not options.all:
         print(f"... and {len(unneeded) - n_shown} smaller ones; --all lists them")
     going = [entry for entry in unneeded if entry.kept is None]
-    for line in _by_kind(going):
-        print(line)
-    size = size_text(sum(entry.freed for entry in going))
+    for kind in sorted({entry.kind for entry in going}):
+        members = [entry for entry in going if entry.kind == kind]
+        size, freed = sum(entry.size for entry in members), sum(entry.freed for entry in members)
+        linked = "" if freed == size else f", of which {size_text(freed)} freed (the rest is linked elsewhere)"
+        print(f"  {kind}: {len(members):,}, {size_text(size)}{linked}")
     if not options.delete:
-        print(f"{store.root}: nothing was removed. --delete would remove {_counted(going, unneeded)} and free {size}.")
+        counted = f"{len(going):,} of {len(unneeded):,} unneeded entries and folders"
+        size = size_text(sum(entry.freed for entry in going))
+        print(f"{store.root}: nothing was removed. --delete would remove {counted} and free {size}.")
         return 0
     failed = []
     for entry in going:
@@ -77,12 +79,9 @@ def run(options: argparse.Namespace) -> int:
     for root in lost:
         root.file.unlink(missing_ok=True)
     gone = [entry for entry in going if entry not in failed]
-    print(f"{store.root}: removed {_counted(gone, unneeded)}; {size_text(sum(entry.freed for entry in gone))} freed")
+    counted = f"{len(gone):,} of {len(unneeded):,} unneeded entries and folders"
+    print(f"{store.root}: removed {counted}; {size_text(sum(entry.freed for entry in gone))} freed")
     return 1 if failed else 0
-
-
-def _counted(going: Sequence[Leftover], unneeded: Sequence[Leftover]) -> str:
-    return f"{len(going):,} of {len(unneeded):,} unneeded entries and folders"
 
 
 def _lost(options: argparse.Namespace, store: Store) -> list[Root]:
@@ -97,16 +96,6 @@ def _lost(options: argparse.Namespace, store: Store) -> list[Root]:
     for root in lost:
         print(f"{root.name}: no longer exists; what only this folder needed is not kept")
     return lost
-
-
-def _by_kind(unneeded: Iterable[Leftover]) -> Iterator[str]:
-    groups: dict[str, list[Leftover]] = defaultdict(list)
-    for leftover in unneeded:
-        groups[leftover.kind].append(leftover)
-    for kind, members in sorted(groups.items()):
-        size, freed = sum(leftover.size for leftover in members), sum(leftover.freed for leftover in members)
-        linked = "" if freed == size else f", of which {size_text(freed)} freed (the rest is linked elsewhere)"
-        yield f"  {kind}: {len(members):,}, {size_text(size)}{linked}"
 
 
 def _age(seconds: float) -> str:

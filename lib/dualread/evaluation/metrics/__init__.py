@@ -22,8 +22,7 @@ from dualread.evaluation.metrics.calibration_error import (
     ece_equal_mass,
     equal_mass_bins,
 )
-from dualread.evaluation.metrics.correctness import accuracy
-from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
+from dualread.evaluation.metrics.discrimination import accuracy, auroc, within_question_auroc
 from dualread.evaluation.metrics.grounding import (
     Power,
     decisive,

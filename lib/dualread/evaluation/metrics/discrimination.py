@@ -1,4 +1,4 @@
-"""Discrimination: does a correct answer get a higher confidence than a wrong one?"""
+"""Accuracy, and discrimination: does a correct answer get a higher confidence than a wrong one?"""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,33 @@ import numpy as np
 import numpy.typing as npt
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.metrics._checks import both_classes, checked, checked_groups, same_length
+from dualread.evaluation.metrics._checks import (
+    both_classes,
+    checked,
+    checked_correct,
+    checked_groups,
+    not_empty,
+    same_length,
+)
 
-__all__ = ["auroc", "within_question_auroc"]
+__all__ = ["accuracy", "auroc", "within_question_auroc"]
+
+
+def accuracy(correct: npt.ArrayLike) -> float:
+    """Return the accuracy of the actor: the share of correct rows.
+
+    In [0, 1], higher is better.
+
+    Args:
+        correct: bool [n].
+
+    Raises:
+        ValueError: `correct` is not bool [n].
+        UndefinedMetricError: There are no rows.
+    """
+    values = checked_correct(correct)
+    not_empty(values)
+    return int(np.count_nonzero(values)) / len(values)
 
 
 def auroc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:

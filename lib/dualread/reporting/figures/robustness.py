@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from dualread.errors import ConfigError
 from dualread.evaluation.conditions import ACCURACY, CONFIDENCE, PREFIX
-from dualread.evaluation.other_conditions import ORIGINAL
+from dualread.evaluation.side_by_side import ORIGINAL
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, means, refuse_more
 from dualread.schema.tables import FigureLayout, LabeledCondition
 

@@ -1,18 +1,26 @@
-"""The account of the data, the images that several roles share, and the comparison with the paper."""
+"""What can be checked: data, images that several roles share, the comparison with the paper, controls on phantoms."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from dualread.artifacts.tables import read_table
-from dualread.reporting.report.provenance import Grid, count
-from dualread.schema.columns import DATA
+from dualread.evaluation.difficulty import EXCHANGED, OWN
+from dualread.reporting.report.findings import interval
+from dualread.reporting.report.provenance import Grid, Labels, count
+from dualread.reporting.tables.significance import is_significant
+from dualread.reporting.tables.values import number, p_text
+from dualread.schema.columns import DATA, DIFFICULTY
+
+Row = Mapping[str, Any]
 
 _REPORTING_ROLES = ("test", "ood")
 _LISTED = 200
 _COUNTS = ("source_rows", "questions", "images", "open", "closed", "pairs")
 _PLACE = pl.format("{} / {}", "dataset", "split")
+_READINGS = {OWN: "Own image", EXCHANGED: "Another image"}
 
 
 def data(study: Path) -> dict[str, Any] | None:
@@ -44,21 +52,19 @@ def leakage(study: Path) -> dict[str, Any] | None:
     within = pl.col("role") == pl.col("other_role")  # the splits of one role may share images
     total = (pl.col("n_images") + pl.col("n_near")).sum()
     listed = pairs.head(_LISTED).select("image", "role", "other_image", "other_role", "kind", "difference")
-    shared = {(role, other): (images, near) for role, other, images, near in counts.iter_rows()}
+    shared = {  # each pair of roles stands once in the table
+        (role, other): count(images) + (f" + {count(near)} copies" if near else "")
+        for role, other, images, near in counts.iter_rows()
+    }
     roles = counts["role"].unique(maintain_order=True).to_list()
     return {
         "roles": roles,
-        "counts": [(role, *(_shared(*shared.get((role, other), (None, 0))) for other in roles)) for role in roles],
+        "counts": [(role, *(shared.get((role, other), "") for other in roles)) for role in roles],
         "pairs": [(*row, f"{difference:.4f}") for *row, difference in listed.iter_rows()],
         "n_pairs": pairs.height,
         "fitted": counts.filter(~within & ~reporting).select(total).item(),
         "reported": counts.filter(reporting).select(total).item(),
     }
-
-
-def _shared(images: int | None, near: int) -> str:
-    """Return the images that two roles share; each pair of roles stands once in the table."""
-    return "" if images is None else count(images) + (f" + {count(near)} copies" if near else "")
 
 
 def comparison(study: Path) -> dict[str, Any] | None:
@@ -93,3 +99,70 @@ def _short(text: str | None) -> str | None:
         return text if text is None or "." not in text else f"{float(text):.4f}"
     except ValueError:
         return text
+
+
+def controls(study: Path, labels: Labels) -> list[Grid]:
+    """Return two controls on phantoms, see `described`; none of real images, as nobody knows how hard they are."""
+    folders = sorted(path.parent for path in study.glob("difficulty/*/MANIFEST.json"))
+    tables = [read_table(folder / "difficulty.parquet", DIFFICULTY) for folder in folders]
+    return described(pl.concat(tables), labels) if tables else []
+
+
+def described(difficulty: pl.DataFrame, labels: Labels) -> list[Grid]:
+    """Return, per actor and backbone, whether the tests find what is there, and nothing where nothing is.
+
+    Args:
+        difficulty: A difficulty table.
+        labels: {name: label} of backbones, actors, methods and data sets, in the order in which they are shown.
+    """
+    parts = difficulty.partition_by("actor", "backbone", maintain_order=True)
+    return [_grid(part.to_dicts(), labels) for part in parts]
+
+
+def _grid(rows: Sequence[Row], labels: Labels) -> Grid:
+    """Return the AUROC of every method with both readings, the p-values of the differences, and the verdicts."""
+    row_of = {(row["reading"], row["metric"], row["method"], row["baseline"]): row for row in rows}
+    of_methods = labels.get("methods", {})
+    names = {
+        kind: labels.get(f"{kind}s", {}).get(rows[0][kind], rows[0][kind]) for kind in ("backbone", "actor", "dataset")
+    }
+    nulls = list(dict.fromkeys(row["baseline"] for row in rows if row["baseline"]))
+    tested = dict.fromkeys(row["method"] for row in rows if row["baseline"])
+    methods = [*(name for name in of_methods if name in tested), *(name for name in tested if name not in of_methods)]
+    clear, hazy = (row_of[OWN, f"accuracy_{kind}", None, None] for kind in ("clear", "hazy"))
+    against = [f"p, {of_methods.get(null, null)}" for null in nulls]
+    heads = [f"{name}: {what}" for name in _READINGS.values() for what in ("AUROC", *against, "verdict")]
+
+    def cells(method: str) -> Iterator[str]:
+        for reading in _READINGS:
+            yield _with_interval(row_of[reading, "auroc", method, None])
+            tests = [] if method in nulls else [row_of[reading, "auroc", method, null] for null in nulls]
+            yield from map(_p, tests) if tests else [""] * len(nulls)
+            is_above = all(is_significant(row) and row["estimate"] > 0 for row in tests)
+            yield "" if not tests else "above every null" if is_above else "not above every null"
+
+    difficulty = ("True difficulty", _with_interval(row_of[OWN, "auroc", None, None]), *[""] * (len(heads) - 1))
+    return Grid(
+        caption=f"{names['backbone']}, {names['actor']}: {_with_interval(clear)} of the answers about"
+        f" {clear['n_clusters']} clear images of {names['dataset']} are right, and {_with_interval(hazy)} about"
+        f" {hazy['n_clusters']} hazy ones. AUROC of the confidence in the answer itself, and in an equal answer"
+        " about another image; True difficulty: of the haze and nothing else. p-values of the differences from the"
+        " nulls are adjusted by Holm's method over all methods and nulls",
+        columns=("Method", *heads),
+        rows=[difficulty, *((of_methods.get(name, name), *cells(name)) for name in [*methods, *nulls])],
+        right=range(1, len(heads) + 1),
+    )
+
+
+def _with_interval(row: Row) -> str:
+    if row["estimate"] is None:
+        return f"undefined ({row['reason']})"
+    return f"{number(row['estimate'])}{interval(row)}"
+
+
+def _p(row: Row) -> str:
+    """Return the larger of the p-values for these seeds and for retrained actors; a dash where there is none."""
+    if row["p_holm"] is None:
+        return "—"
+    p = max(row["p_holm"], row["p_holm_retrained"] or 0.0)
+    return p_text(p, at_most=bool(row["p_holm_at_most"]) and p == row["p_holm"])

@@ -7,10 +7,10 @@ from pathlib import Path
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES
 from dualread.reporting.forest import LIMIT_LABEL, says
 from dualread.reporting.pages import environment, labels_of, script_of
-from dualread.reporting.report import audits, controls, findings, provenance, results
+from dualread.reporting.report import audits, findings, provenance, results
 from dualread.reporting.report.opening import opening
-from dualread.reporting.tables.format import number
 from dualread.reporting.tables.significance import LEVEL
+from dualread.reporting.tables.values import number
 from dualread.store.manifest import read_manifest
 from dualread.store.record import disagreements
 from dualread.store.store import Store
@@ -43,7 +43,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
         findings=method_findings,
         level=number(LEVEL, 2),
         enough_images=ENOUGH_IMAGES,
-        controls=controls.read(study, labels),
+        controls=audits.controls(study, labels),
         facts=_facts(labels, behind),
         services=_services(behind, labels),
         n_lost=sum(manifest is None for manifest in behind.values()),

@@ -84,20 +84,16 @@ def runs(artifacts: Artifacts, labels: Labels) -> Grid:
             seeds.setdefault((spec["backbone"], spec["actor"]), set()).add(spec["seed"])
     backbones = _in_order({backbone for backbone, _ in seeds}, labels["backbones"])
     actors = _in_order({actor for _, actor in seeds}, labels["actors"])
-    rows = [
-        (label, *(_seeds(seeds.get((backbone, actor), set())) for actor in actors))
-        for backbone, label in backbones.items()
-    ]
+    texts = {
+        run: "no seed" if numbers == {0} else ", ".join(map(str, sorted(numbers))) for run, numbers in seeds.items()
+    }
+    rows = [(label, *(texts.get((backbone, actor)) for actor in actors)) for backbone, label in backbones.items()]
     return Grid("Seeds of the actors whose answers the tables and figures use", ("Backbone", *actors.values()), rows)
 
 
 def _in_order(names: set[str], labels: Mapping[str, str]) -> dict[str, str]:
     ordered = [*sorted(names - labels.keys()), *(name for name in labels if name in names)]
     return {name: labels.get(name, name) for name in ordered}
-
-
-def _seeds(seeds: set[int]) -> str | None:
-    return "no seed" if seeds == {0} else ", ".join(map(str, sorted(seeds))) or None
 
 
 def checkpoints(artifacts: Artifacts, labels: Labels, provenance: Provenance) -> list[Row]:

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from dualread.errors import ArtifactError
-from dualread.evaluation.families import PREFIX
+from dualread.evaluation.conditions import FAMILY_PREFIX
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables.cells import (
     CONTRASTS_CSV,
@@ -110,7 +110,9 @@ def groups(at: RowContext) -> Iterator[RowContext]:
 
 def families(at: RowContext) -> Iterator[RowContext]:
     """Yield the content families of the data set."""
-    subsets = {key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(PREFIX)}
+    subsets = {
+        key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(FAMILY_PREFIX)
+    }
     return (replace(at, subset=subset) for subset in sorted(subsets))
 
 

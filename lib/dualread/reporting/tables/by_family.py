@@ -5,8 +5,8 @@ Table families counts the questions of every data set.
 """
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
+from dualread.evaluation.conditions import FAMILY_PREFIX
 from dualread.evaluation.explained import CAPTIONS
-from dualread.evaluation.families import PREFIX
 from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import size_of
 from dualread.reporting.tables.entries import Gap
@@ -34,7 +34,7 @@ build = sheet.Sheet(
         sheet.BACKBONES,
         sheet.RowLevel(
             sheet.families,
-            [sheet.Label("Family", lambda at: at.subset.removeprefix(PREFIX)), sheet.Label("𝑛", _size, "r")],
+            [sheet.Label("Family", lambda at: at.subset.removeprefix(FAMILY_PREFIX)), sheet.Label("𝑛", _size, "r")],
             gap=Gap.SMALL_SPACE,
         ),
         sheet.METHODS,

@@ -6,15 +6,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from dualread.evaluation.answer_metrics import IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG
-from dualread.evaluation.channel import IMPUTED_SHARE
+from dualread.evaluation.answer_metrics import IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG, IMPUTED_SHARE
 from dualread.evaluation.metric import AnswerMetric, Metric
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import latex_table
 from dualread.reporting.tables.entries import DASH, Float, Inline, Number, TwoLines, plain
-from dualread.reporting.tables.format import number, printed, rounded
-from dualread.reporting.tables.values import Key, Value
+from dualread.reporting.tables.values import Key, Value, number, printed, rounded
 from dualread.schema.tables import NULL_GROUP, LabeledMethod
 
 _BY_CHANCE = (

@@ -7,7 +7,7 @@ set of the layout and the support of the valid values on the in-distribution one
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dualread.evaluation.channel import ENDPOINT_SHARE, IMPUTED_SHARE, UNIQUE_CONFIDENCES
+from dualread.evaluation.answer_metrics import ENDPOINT_SHARE, IMPUTED_SHARE, UNIQUE_CONFIDENCES
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.entries import Gap

@@ -32,9 +32,11 @@ def build(data: pl.DataFrame, layout: Layout) -> PrintedTable:
         for roles in sorted(splits, key=lambda split: _SPLITS.index(split["split"][0])):
             label = f"{dataset.label.removesuffix('-test')}-{roles['split'][0]}" if len(splits) > 1 else dataset.label
             for k, line in enumerate(_lines(roles.to_dicts())):
-                printed = _cells(line)
-                body.append(_row(label if k == 0 else "", line["role"], printed))
-                cells += printed
+                cells += (of_line := _cells(line))
+                printed = {cell["column"]: cell["printed"] for cell in of_line}
+                *counts, digest = [DASH if text == UNDEFINED else text or "" for text in map(printed.get, _COLUMNS)]
+                names = ["", Indented(line["role"])] if k else [label, line["role"]]
+                body.append(TableRow([*names, *counts, Code(digest) if digest else ""]))
     return PrintedTable(
         floats=[
             Float(
@@ -75,12 +77,6 @@ def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:
         for column in _COLUMNS
         if column in line
     ]
-
-
-def _row(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> TableRow:
-    printed = {cell["column"]: cell["printed"] for cell in cells}
-    *counts, digest = [DASH if text == UNDEFINED else text or "" for text in map(printed.get, _COLUMNS)]
-    return TableRow([label, role if label else Indented(role), *counts, Code(digest) if digest else ""])
 
 
 def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]]) -> str:

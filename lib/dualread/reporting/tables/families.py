@@ -6,7 +6,7 @@ Not a table of the paper. The counts that its text gives for PathVQA stand besid
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dualread.evaluation.families import PREFIX
+from dualread.evaluation.conditions import FAMILY_PREFIX
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._sheet import Label, RowContext, RowLevel, Sheet, SheetColumn, column
 from dualread.reporting.tables.cells import size_of
@@ -20,11 +20,11 @@ _QUESTIONS = Metric(name="questions", digits=0)
 
 def _shown(values: Mapping[Key, Value], layout: Layout) -> tuple[list[LabeledDataset], list[str]]:
     """Return the data sets that have families, and the families of ours and of the paper."""
-    present = {(key.dataset, key.subset) for key in values if key.subset.startswith(PREFIX)}
+    present = {(key.dataset, key.subset) for key in values if key.subset.startswith(FAMILY_PREFIX)}
     datasets = [dataset for dataset in layout.datasets if dataset.name in {name for name, _ in present}]
     names = {dataset.name for dataset in datasets}
     families = {family for name, family in present if name in names}
-    return datasets, sorted(families | {PREFIX + family for name in names for family in PUBLISHED.get(name, {})})
+    return datasets, sorted(families | {FAMILY_PREFIX + family for name in names for family in PUBLISHED.get(name, {})})
 
 
 def _counts(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
@@ -38,7 +38,7 @@ def _counts(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
             has_some = any(key in values for key in keys)
             reason = "not the same number in every run" if has_some else "no question of this family"
             counts[Key("", name, family, "", _QUESTIONS.name)] = _count(size_of(values, keys), reason)
-            of_paper = PUBLISHED.get(name, {}).get(family.removeprefix(PREFIX))
+            of_paper = PUBLISHED.get(name, {}).get(family.removeprefix(FAMILY_PREFIX))
             counts[Key("", name, family, "paper", _QUESTIONS.name)] = _count(of_paper, "the paper names no such family")
     return counts
 
@@ -73,7 +73,7 @@ build = Sheet(
     rows=[
         RowLevel(
             lambda at: [replace(at, subset=family) for family in _shown(at.values, at.layout)[1]],
-            [Label("Family", lambda at: at.subset.removeprefix(PREFIX))],
+            [Label("Family", lambda at: at.subset.removeprefix(FAMILY_PREFIX))],
         )
     ],
     columns=_columns,

@@ -12,8 +12,7 @@ from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import Cell
 from dualread.reporting.tables.entries import DASH, Joined
-from dualread.reporting.tables.format import limits, printed
-from dualread.reporting.tables.values import Key
+from dualread.reporting.tables.values import Key, limits, printed
 
 READS = "contrasts"
 _METRICS = {

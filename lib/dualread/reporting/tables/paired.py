@@ -13,8 +13,7 @@ from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, places
 from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes
 from dualread.reporting.tables.entries import DASH, Float, Gap, Heading, Indented, Joined, Line, TableRow
-from dualread.reporting.tables.format import limits, printed
-from dualread.reporting.tables.values import Key, Value
+from dualread.reporting.tables.values import Key, Value, limits, printed
 from dualread.schema.tables import LabeledDataset, Layout
 
 READS = "contrasts"

@@ -19,7 +19,7 @@ from dualread.evaluation.conditions import (
     PREFIX,
 )
 from dualread.evaluation.metric import Metric
-from dualread.evaluation.other_conditions import ORIGINAL
+from dualread.evaluation.side_by_side import ORIGINAL
 from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import Cell, compared_cell, mean_cell
 from dualread.reporting.tables.entries import DITTO, Gap

@@ -15,8 +15,7 @@ from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import Cell
 from dualread.reporting.tables.entries import DASH, Gap, PValues, TwoLines
-from dualread.reporting.tables.format import number, p_text, printed
-from dualread.reporting.tables.values import Key
+from dualread.reporting.tables.values import Key, number, p_text, printed
 
 READS = "contrasts"
 COMPARES_ONE = True  # the table's entry in the config names the method

@@ -40,7 +40,7 @@ def tokenizer(request):
     return request.param()
 
 
-def grown(tokenizer, stop=(), text=TEXT):
+def grown(tokenizer, stop=(), text=TEXT, takes=True):
     """A text to which all tokens of `TEXT` and a stop token were added, and what was taken after each."""
     encoder = SimpleNamespace(decode=lambda ids: tokenizer.decode(ids, skip_special_tokens=True))
     growing = GrowingText(encoder, TokenPieces(tokenizer), stop)
@@ -48,8 +48,13 @@ def grown(tokenizer, stop=(), text=TEXT):
     for token in [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]:
         if not growing.is_cut:
             growing.add(TokenEvent(name="", index=0, token=token, log_prob=-1.0))
-            taken.append(growing.take())
+            taken += [growing.take()] if takes else []
     return growing, taken
+
+
+def whole(tokenizer, stop=()):
+    """A text of which nothing was taken."""
+    return grown(tokenizer, stop, takes=False)
 
 
 def test_the_bytes_of_the_tokens_are_those_of_the_text(tokenizer):
@@ -58,7 +63,7 @@ def test_the_bytes_of_the_tokens_are_those_of_the_text(tokenizer):
     text, tokens = growing.take(TEXT)
     assert "".join(part for part, _ in taken) + text == TEXT
     streamed = [event for _, events in taken for event in events] + tokens
-    assert streamed == growing.tokens  # without the special one
+    assert streamed == whole(tokenizer)[0].take(TEXT)[1]  # without the special one
     said = [pieces.to_wire(event.token, event.log_prob) for event in streamed]
     assert b"".join(bytes(of["bytes"]) for of in said).decode() == TEXT
     assert "bytes:\\xb0" in [of["token"] for of in said]  # the second half of the degree sign
@@ -80,7 +85,8 @@ def test_a_text_of_stop_cuts_off_and_nothing_of_it_is_sent(tokenizer, stop, text
     assert growing.is_cut is (text != TEXT)
     assert "".join(part for part, _ in taken) + growing.take(text)[0] == text
     pieces = TokenPieces(tokenizer)
-    shown = [pieces.bytes_of(event.token) for event in growing.tokens]
+    _, tokens = whole(tokenizer, stop)[0].take(text)
+    shown = [pieces.bytes_of(event.token) for event in tokens]
     assert b"".join(shown).decode().startswith(text)
     assert len(b"".join(shown[:-1])) < len(text.encode()) or not shown  # the last one begins in the text
     if growing.is_cut:

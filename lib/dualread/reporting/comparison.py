@@ -121,9 +121,8 @@ def _row(place: PaperPlace, printed: Printed, candidates: Sequence[_OurCell], st
     if place.is_gain:
         notes.append("the paper prints a gain, so this is baseline minus method too")
     if len(candidates) > 1:
-        notes.append(
-            "one cell in the paper, several here: " + ", ".join(f"{c.name} {_text(c.mean, place)}" for c in candidates)
-        )
+        means = [f"{c.name} {'undefined' if c.mean is None else f'{c.mean:.{place.digits}f}'}" for c in candidates]
+        notes.append(f"one cell in the paper, several here: {', '.join(means)}")
     if ours.mean is None:
         told, difference, in_stds = "undefined here", None, None
         notes.insert(0, ours.reason or "no reason is given")
@@ -133,10 +132,6 @@ def _row(place: PaperPlace, printed: Printed, candidates: Sequence[_OurCell], st
         notes += ["the published deviation is printed as zero"] if printed.std == 0 else []
     reason = "; ".join(notes) or None
     return (*place, *printed, ours.mean, ours.std, ours.n_seeds, difference, in_stds, told, reason)
-
-
-def _text(mean: float | None, place: PaperPlace) -> str:
-    return "undefined" if mean is None else f"{mean:.{place.digits}f}"
 
 
 def _why_missing(place: PaperPlace, study: ComparedStudy) -> str:
@@ -154,8 +149,12 @@ _ERRATA = "Where the paper contradicts itself, in numbers that it prints twice a
 
 
 def page(cells: pl.DataFrame, study: str) -> str:
-    """Return the page of a study's `cells` (see `dualread.reporting.comparison.cells.compare`)."""
-    return "\n".join([*_summary(cells, study), *_all_cells(cells), "", _ERRATA, ""])
+    """Return the page of a study's `cells` (see `dualread.reporting.comparison.compare`)."""
+    lines = [*_summary(cells, study), "", "## Cell by cell"]
+    for (table, backbone), group in cells.group_by("table", "backbone", maintain_order=True):
+        lines += ["", f"### {table}" + (f", {backbone}" if backbone else ""), ""]
+        lines += _table(_HEAD, (_line(row) for row in group.iter_rows(named=True)))
+    return "\n".join([*lines, "", _ERRATA, ""])
 
 
 def _summary(cells: pl.DataFrame, study: str) -> Iterator[str]:
@@ -176,13 +175,6 @@ def _summary(cells: pl.DataFrame, study: str) -> Iterator[str]:
 
 def _counts(name: str, cells: pl.DataFrame) -> list[str]:
     return [name, str(len(cells)), *(str(len(cells.filter(verdict=verdict))) for verdict in VERDICTS)]
-
-
-def _all_cells(cells: pl.DataFrame) -> Iterator[str]:
-    yield from ["", "## Cell by cell"]
-    for (table, backbone), group in cells.group_by("table", "backbone", maintain_order=True):
-        yield from ["", f"### {table}" + (f", {backbone}" if backbone else ""), ""]
-        yield from _table(_HEAD, (_line(row) for row in group.iter_rows(named=True)))
 
 
 def _line(row: dict) -> list[str]:

@@ -1,1 +1,0 @@
-"""The comparison of a study's tables with the paper's, and of the paper's numbers with each other."""
