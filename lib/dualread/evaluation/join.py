@@ -33,19 +33,17 @@ Rows = pl.DataFrame | str
 class Joined:
     """The confidences of one method on one (data set, split), joined with the labels.
 
-    Every image_id is that of the cluster: of the image, or of the patient's first.
-
     Attributes:
-        answers: One row per question: sample_id, question_key, answer_type, image_id, correct, confidence, imputed.
-        pairs: One row per donor pair: sample_id, answer_type, source_image_id, donor_image_id, and correct,
+        answers: One row per question: sample_id, question_key, answer_type, cluster_id, correct, confidence, imputed.
+        pairs: One row per donor pair: sample_id, answer_type, source_cluster_id, donor_cluster_id, and correct,
             canonical_answer and confidence, each with the suffixes _real and _donor.
         fixed: The columns of `pairs`, and correct and confidence with the suffix _fixed: the source's answer, forced on
             the donor's image and judged against the donor's gold answer.
-        shuffled: One row per question: sample_id, answer_type, source_image_id, shuffled_image_id, and correct and
+        shuffled: One row per question: sample_id, answer_type, source_cluster_id, shuffled_cluster_id, and correct and
             confidence, each with the suffixes _real and _shuffled, judged against the question's own gold answer.
         conditions: If there is a condition that is none of these, by name every condition, original first: one row per
-            question that it asks: sample_id, answer_type, source_image_id, other_image_id, and correct and confidence,
-            each with the suffixes _real, of the condition original, and _other.
+            question that it asks: sample_id, answer_type, source_cluster_id, other_cluster_id, and correct and
+            confidence, each with the suffixes _real, of the condition original, and _other.
     """
 
     answers: pl.DataFrame
@@ -98,26 +96,25 @@ def join(
         paired = _paired(where, answers, _condition(where, scored, "donor"), _sorted(pairs))
         fixed = _fixed(where, paired, scored[FIXED_PREFIX]) if FIXED_PREFIX in scored else _why(FIXED_PREFIX, graded)
     shuffled = _shuffled(where, answers, scored[SHUFFLED]) if SHUFFLED in scored else _why(SHUFFLED, graded)
-    others = {
-        name: beside_original(where, name, answers, scored[name]) if name in scored else _why(name, graded)
-        for name in conditions_of(graded)
-    }
     clusters = manifest.filter(pl.col("cluster_id") != pl.col("image_id")).select("image_id", "cluster_id").unique()
     by_cluster = partial(_by_cluster, dict(clusters.iter_rows()))
-    return Joined(
-        answers=by_cluster(answers),
-        pairs=by_cluster(paired),
-        fixed=by_cluster(fixed),
-        shuffled=by_cluster(shuffled),
-        conditions={name: by_cluster(rows) for name, rows in others.items()},
-    )
+    answers = by_cluster(answers)
+    others = {
+        name: beside_original(where, name, answers, by_cluster(scored[name])) if name in scored else _why(name, graded)
+        for name in conditions_of(graded)
+    }
+    of_pairs = {
+        name: rows if isinstance(rows, str) else by_cluster(rows)
+        for name, rows in (("pairs", paired), ("fixed", fixed), ("shuffled", shuffled))
+    }
+    return Joined(answers=answers, conditions=others, **of_pairs)
 
 
-def _by_cluster(clusters: Mapping[str, str], rows: Rows) -> Rows:
-    """Return rows with the cluster of each image that is not its own in place of the image."""
-    if isinstance(rows, str) or not clusters:
-        return rows
-    return rows.with_columns(pl.col("^(.*_)?image_id$").replace(clusters))
+def _by_cluster(clusters: Mapping[str, str], rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with the cluster of each image in place of the image; `clusters` are those of other names."""
+    images = [name for name in rows.columns if name.endswith("image_id")]
+    rows = rows.with_columns(pl.col(images).replace(clusters)) if clusters else rows
+    return rows.rename({name: f"{name.removesuffix('image_id')}cluster_id" for name in images})
 
 
 def _condition(where: str, scored: dict[str, pl.DataFrame], name: str) -> pl.DataFrame:

@@ -24,13 +24,15 @@ def beside_original(where: str, condition: str, answers: pl.DataFrame, other: pl
     real = answers.join(other.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
     check_same_questions(shard, other, "answers", real, "manifest")
     # What was done to an image makes another one of it.
-    changed = pl.when(other["image_id"] == real["image_id"]).then(pl.format("{} of {}", pl.lit(condition), "image_id"))
+    changed = pl.when(other["cluster_id"] == real["cluster_id"]).then(
+        pl.format("{} of {}", pl.lit(condition), "cluster_id")
+    )
     return beside(
-        real.select("sample_id", "answer_type", "correct", "confidence", source_image_id="image_id").rename(
+        real.select("sample_id", "answer_type", "correct", "confidence", source_cluster_id="cluster_id").rename(
             {"correct": "correct_real", "confidence": "confidence_real"}
         ),
         other.select(
-            changed.otherwise("image_id").alias("other_image_id"),
+            changed.otherwise("cluster_id").alias("other_cluster_id"),
             correct_other="correct",
             confidence_other="confidence",
         ),

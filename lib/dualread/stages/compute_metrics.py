@@ -27,7 +27,7 @@ from dualread.evaluation.conditions import condition_rows, family_rows
 from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.side_by_side import conditions_of
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
 from dualread.schema.columns import MANIFEST, METRICS
@@ -101,7 +101,7 @@ def _judged(
     n_pairs = 0 if isinstance(joined.pairs, str) else len(joined.pairs)
     del joined  # its tables hold texts, the columns numbers
     clusters = tuple(sorted(manifest["cluster_id"].unique()))
-    draws = ImageDraws(names=(spec.study, *shard), image_ids=clusters, replicates=spec.metrics.bootstrap.replicates)
+    draws = ClusterDraws(names=(spec.study, *shard), cluster_ids=clusters, replicates=spec.metrics.bootstrap.replicates)
     estimates, kept = estimate(cell, draws, spec.metrics.further or ())
     points = [
         *family_rows(answers, manifest, draws),

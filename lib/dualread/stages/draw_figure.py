@@ -106,7 +106,7 @@ def _shown(rows: pl.DataFrame, manifest: pl.DataFrame, folder: Path) -> pl.DataF
     sources = shown.rename({"reference": "reference_real", "image": "image_real", "image_id": "source_image_id"})
     donors = shown.rename({name: f"{name}_donor" for name in ("reference", "image")} | {"sample_id": "donor_sample_id"})
     donors = donors.rename({"image_id": "donor_image_id"})
-    rows = rows.drop("source_image_id", "donor_image_id")  # those of the clusters
+    rows = rows.drop("source_cluster_id", "donor_cluster_id")
     questions = manifest.select("sample_id", "question")
     # A pair has one question and two rows of the manifest. The order of the rows stays the same.
     for table, key in ((questions, "sample_id"), (sources, "sample_id"), (donors, "donor_sample_id")):
