@@ -6,7 +6,6 @@ the order of the rows in a file.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 import polars as pl
 
@@ -17,6 +16,7 @@ from dualread.evaluation.side_by_side import (
     beside,
     beside_original,
     check_same_questions,
+    clusters_for_images,
     conditions_of,
     refuse_rows,
     some,
@@ -96,25 +96,14 @@ def join(
         paired = _paired(where, answers, _condition(where, scored, "donor"), _sorted(pairs))
         fixed = _fixed(where, paired, scored[FIXED_PREFIX]) if FIXED_PREFIX in scored else _why(FIXED_PREFIX, graded)
     shuffled = _shuffled(where, answers, scored[SHUFFLED]) if SHUFFLED in scored else _why(SHUFFLED, graded)
-    clusters = manifest.filter(pl.col("cluster_id") != pl.col("image_id")).select("image_id", "cluster_id").unique()
-    by_cluster = partial(_by_cluster, dict(clusters.iter_rows()))
+    by_cluster = clusters_for_images(manifest)
     answers = by_cluster(answers)
     others = {
         name: beside_original(where, name, answers, by_cluster(scored[name])) if name in scored else _why(name, graded)
         for name in conditions_of(graded)
     }
-    of_pairs = {
-        name: rows if isinstance(rows, str) else by_cluster(rows)
-        for name, rows in (("pairs", paired), ("fixed", fixed), ("shuffled", shuffled))
-    }
-    return Joined(answers=answers, conditions=others, **of_pairs)
-
-
-def _by_cluster(clusters: Mapping[str, str], rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows with the cluster of each image in place of the image; `clusters` are those of other names."""
-    images = [name for name in rows.columns if name.endswith("image_id")]
-    rows = rows.with_columns(pl.col(images).replace(clusters)) if clusters else rows
-    return rows.rename({name: f"{name.removesuffix('image_id')}cluster_id" for name in images})
+    paired, fixed, shuffled = map(by_cluster, (paired, fixed, shuffled))
+    return Joined(answers=answers, pairs=paired, fixed=fixed, shuffled=shuffled, conditions=others)
 
 
 def _condition(where: str, scored: dict[str, pl.DataFrame], name: str) -> pl.DataFrame:

@@ -62,10 +62,7 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
     if any(file.doubts for file in images):
         say(f"warning: {spec.dataset}/{spec.split}: {doubts}")
     n_open, n_pictures = (manifest["answer_type"] == "open").sum(), manifest["image_id"].n_unique()
-    n_patients = manifest["patient_id"].drop_nulls().n_unique()
-    of_patients = f" of {n_patients} patients" if n_patients else ""
     return (
         f"read {len(loaded.rows)} questions from {loaded.file.name}, wrote {manifest.height} rows"
-        f" ({n_open} open, {manifest.height - n_open} closed) on {n_pictures} pictures{of_patients}, digest"
-        f" {digest(manifest)}"
+        f" ({n_open} open, {manifest.height - n_open} closed) on {n_pictures} pictures, digest {digest(manifest)}"
     )

@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 
 from dualread.data.donors import pair
-from dualread.data.questions.build import build, cluster_identities, digest, image_identities
+from dualread.data.questions.build import build, digest, image_identities
 from dualread.data.questions.leakage import refuse_patients
+from dualread.data.questions.roles import cluster_identities
 from dualread.errors import DataError
 from tests.data.questions.test_build import _build, _images, _loaded, _row
 

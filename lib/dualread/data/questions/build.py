@@ -12,7 +12,7 @@ from dualread.artifacts.tables import from_many_rows
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.questions.audit import audit_steps, where_is
 from dualread.data.questions.pictures import ImageFile
-from dualread.data.questions.roles import assign_roles
+from dualread.data.questions.roles import assign_roles, cluster_identities, patient_id
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import question_key
 from dualread.schema.base import Unit
@@ -72,7 +72,7 @@ def build(
             "pixel_sha256": images[row.image].pixel_sha256,
             "image_id": image_ids[row.image],
             "cluster_id": clusters[image_ids[row.image]],
-            "patient_id": None if row.patient is None or resample == "image" else _patient_id(dataset, row.patient),
+            "patient_id": None if resample == "image" else patient_id(dataset, row.patient),
             "source_row": row.source_row,
             "donor_sample_id": None if row.donor_id is None else f"{dataset}/{split}/{row.donor_id}",
         }
@@ -111,32 +111,6 @@ def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -
             )
     refuse(problems)
     return {image: smallest[images[image].pixel_sha256] for image in shown_by}
-
-
-def cluster_identities(loaded: Loaded, image_ids: Mapping[Path | bytes, str], resample: Unit) -> dict[str, str]:
-    """Return the cluster of every image id, which is the first of its images, in alphabetical order.
-
-    With "image", each image is its own cluster. With "cluster", the images of a patient are one, and so are those of
-    patients who share an image.
-    """
-    other: dict[str | tuple[str], str | tuple[str]] = {}  # of an image, or a (patient,), another of its cluster
-
-    def first(name: str | tuple[str]) -> str | tuple[str]:
-        while (following := other.setdefault(name, name)) != name:
-            name = following
-        return name
-
-    for row in loaded.rows:
-        image = image_ids[row.image]
-        patient = image if row.patient is None or resample == "image" else (row.patient,)
-        kept, joined = sorted((first(patient), first(image)), key=lambda name: (isinstance(name, tuple), name))
-        other[joined] = kept
-    return {image: str(first(image)) for image in set(image_ids.values())}
-
-
-def _patient_id(dataset: str, patient: str) -> str:
-    """Return a digest of a patient's name, which may be private; it is equal in all splits of a data set."""
-    return hashlib.sha256(f"{dataset}\x1f{patient}".encode()).hexdigest()[:16]
 
 
 def digest(manifest: pl.DataFrame) -> str:

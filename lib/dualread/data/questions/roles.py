@@ -7,15 +7,44 @@ the order depends on the seed and the names only, neither on the order of the ro
 import hashlib
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from pathlib import Path
 
 import polars as pl
 
 from dualread.artifacts.tables import from_rows
+from dualread.data.datasets.base import Loaded
 from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.schema.base import Unit
 from dualread.schema.columns import DATA
 
 # The list of clusters is cut in this order, because the order of the keys in a configuration must not matter.
 ROLES = ("fit", "stop", "calibration", "validation", "test", "ood")
+
+
+def cluster_identities(loaded: Loaded, image_ids: Mapping[Path | bytes, str], resample: Unit) -> dict[str, str]:
+    """Return the cluster of every image id, which is the first of its images, in alphabetical order.
+
+    With "image", each image is its own cluster. With "cluster", the images of a patient are one, and so are those of
+    patients who share an image.
+    """
+    other: dict[str | tuple[str], str | tuple[str]] = {}  # of an image, or a (patient,), another of its cluster
+
+    def first(name: str | tuple[str]) -> str | tuple[str]:
+        while (following := other.setdefault(name, name)) != name:
+            name = following
+        return name
+
+    for row in loaded.rows:
+        image = image_ids[row.image]
+        patient = image if row.patient is None or resample == "image" else (row.patient,)
+        kept, joined = sorted((first(patient), first(image)), key=lambda name: (isinstance(name, tuple), name))
+        other[joined] = kept
+    return {image: str(first(image)) for image in set(image_ids.values())}
+
+
+def patient_id(dataset: str, patient: str | None) -> str | None:
+    """Return a digest of a patient's name, which may be private; it is equal in all splits of a data set."""
+    return None if patient is None else hashlib.sha256(f"{dataset}\x1f{patient}".encode()).hexdigest()[:16]
 
 
 def assign_roles(cluster_ids: Iterable[str], roles: str | Mapping[str, float], seed: int) -> dict[str, str]:
