@@ -58,7 +58,7 @@ class Answers:
     def draws(self, replicates: int) -> ClusterDraws:
         """Return new draws, so that the cost of drawing counts."""
         names = tuple(f"{k:04d}" for k in range(self.n_images))
-        return ClusterDraws(names=("benchmark", str(time.perf_counter_ns())), image_ids=names, replicates=replicates)
+        return ClusterDraws(names=("benchmark", str(time.perf_counter_ns())), cluster_ids=names, replicates=replicates)
 
 
 def measured(answers: Answers, replicates: int, of_the_others: int) -> Iterator[dict]:

@@ -1,7 +1,7 @@
 """Tables of the same questions side by side: the conditions that answers are committed under, and what must match."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any
 
 import polars as pl
 
@@ -9,17 +9,16 @@ from dualread.errors import ArtifactError
 
 # Control conditions: the source's answer forced on the donor's image, and a new answer on another image.
 FIXED_PREFIX, SHUFFLED = "donor_fixed_prefix", "shuffled_image"
-_Rows = TypeVar("_Rows", pl.DataFrame, str)  # or the reason why there are none
 ORIGINAL, DONOR = "original", "donor"
 _OF_THE_PAPER = (ORIGINAL, DONOR, FIXED_PREFIX, SHUFFLED)
 
 
-def clusters_for_images(manifest: pl.DataFrame) -> Callable[[_Rows], _Rows]:
+def clusters_for_images(manifest: pl.DataFrame) -> Callable[[pl.DataFrame | str], Any]:
     """Return what puts the cluster of each image of a manifest in the image's place; a reason stays as it is."""
     shared = manifest.filter(pl.col("cluster_id") != pl.col("image_id"))
     clusters = dict(shared.select("image_id", "cluster_id").unique().iter_rows())
 
-    def by_cluster(rows: _Rows) -> _Rows:
+    def by_cluster(rows: pl.DataFrame | str) -> pl.DataFrame | str:
         if isinstance(rows, str):
             return rows
         images = [name for name in rows.columns if name.endswith("image_id")]

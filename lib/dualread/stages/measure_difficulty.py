@@ -34,7 +34,7 @@ def compute(spec: MeasureDifficultySpec, inputs: Mapping[str, Path], out: Path) 
         raise ArtifactError(f"{inputs['truth']}: says nothing about {unknown[0]}. Expected a row for every image.")
     draws = ClusterDraws(
         names=(spec.study, spec.dataset, spec.split),
-        image_ids=tuple(sorted(manifest["image_id"].unique())),
+        cluster_ids=tuple(sorted(manifest["image_id"].unique())),
         replicates=spec.replicates,
     )
     of_study = {"study": spec.study, "actor": spec.actor, "dataset": spec.dataset}
