@@ -8,9 +8,9 @@ from tests.workflow.random_edits import Edit, check, outcomes
 pytestmark = pytest.mark.rest
 
 
-def test_five_edits(micro, tmp_path):
+def test_ten_edits(micro, tmp_path):
     """`make test-edits` makes 200."""
-    total = check(copy(micro, tmp_path / "checkout").folder, "micro", n_edits=5, seed=0)
+    total = check(copy(micro, tmp_path / "checkout").folder, "micro", n_edits=10, seed=0)
     assert total["keyed"] > 0
     assert total["computed"] > 0
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from dualread import plugins
 from dualread.artifacts.tables import read_parts, read_table
-from dualread.data.questions.audit import Markup, control_tokens
+from dualread.data.questions.markup import Markup, control_tokens
 from dualread.errors import refuse
 from dualread.models.conditions import Asked, asked
 from dualread.schema.answers import ShardSpec

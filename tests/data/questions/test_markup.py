@@ -1,6 +1,6 @@
 import pytest
 
-from dualread.data.questions.audit import Markup
+from dualread.data.questions.markup import Markup
 
 
 @pytest.mark.parametrize(

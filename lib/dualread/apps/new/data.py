@@ -17,7 +17,8 @@ from dualread.data.datasets.own_gold import gold_way, with_texts, without_boolea
 from dualread.data.datasets.own_tables import SPLITS, OwnRow, find_tables, read_table, unfolded, usual_tables
 from dualread.data.datasets.table import COLUMNS, Settings, formed, loaded
 from dualread.data.given_images import locate, unreadable
-from dualread.data.questions.audit import Markup, refuse_broken
+from dualread.data.questions.audit import refuse_broken
+from dualread.data.questions.markup import Markup
 from dualread.data.questions.pictures import leads_out
 from dualread.data.tables.files import is_table
 from dualread.errors import ConfigError, DataError, in_a_line, refuse

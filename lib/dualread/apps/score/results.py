@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dualread.data.given_images import read
 from dualread.data.images import Decoded, content_sha256
-from dualread.data.questions.audit import Markup, control_tokens
+from dualread.data.questions.markup import Markup, control_tokens
 from dualread.errors import DataError
 from dualread.evaluation.thresholds import Decision
 from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
