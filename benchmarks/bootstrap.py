@@ -17,7 +17,7 @@ import polars as pl
 from scipy import stats
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
+from dualread.evaluation.statistics.bootstrap import ClusterDraws, image_cluster_replicates
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, mean_kernel, rank_kernel
 
 SIZES = ((1061, 96), (5000, 500))  # questions, images; the first are those of SLAKE-test
@@ -55,10 +55,10 @@ class Answers:
         correct = rng.random(n) < confidences[0]
         return cls(confidences=confidences, correct=correct, cluster=rng.integers(0, n_images, n), n_images=n_images)
 
-    def draws(self, replicates: int) -> ImageDraws:
+    def draws(self, replicates: int) -> ClusterDraws:
         """Return new draws, so that the cost of drawing counts."""
         names = tuple(f"{k:04d}" for k in range(self.n_images))
-        return ImageDraws(names=("benchmark", str(time.perf_counter_ns())), image_ids=names, replicates=replicates)
+        return ClusterDraws(names=("benchmark", str(time.perf_counter_ns())), cluster_ids=names, replicates=replicates)
 
 
 def measured(answers: Answers, replicates: int, of_the_others: int) -> Iterator[dict]:
@@ -82,7 +82,7 @@ def timed(run: Callable[[], object], times: float) -> dict:
 
 
 def ours(
-    answers: Answers, draws: ImageDraws, kernels_of: Callable[..., dict[str | tuple[str, ...], Kernel]]
+    answers: Answers, draws: ClusterDraws, kernels_of: Callable[..., dict[str | tuple[str, ...], Kernel]]
 ) -> np.ndarray:
     """Return the replicates of every kernel, [n_methods * n_metrics, B]; drawing and sorting included."""
     found = [
@@ -112,7 +112,7 @@ def contrast_of(answers: Answers, rows: np.ndarray) -> list[float]:
     return [value for one in drawn for value in (roc_auc_score(correct, one), brier_score_loss(correct, one))]
 
 
-def sklearn_loop(answers: Answers, draws: ImageDraws) -> np.ndarray:
+def sklearn_loop(answers: Answers, draws: ClusterDraws) -> np.ndarray:
     rows_of = [np.flatnonzero(answers.cluster == image) for image in range(answers.n_images)]
     replicates = []
     for weights in draws.weights():
@@ -122,7 +122,7 @@ def sklearn_loop(answers: Answers, draws: ImageDraws) -> np.ndarray:
     return np.array(replicates).T
 
 
-def scipy_bootstrap(answers: Answers, draws: ImageDraws) -> None:
+def scipy_bootstrap(answers: Answers, draws: ClusterDraws) -> None:
     """It makes its own draws, so its replicates differ from ours."""
     rows_of = [np.flatnonzero(answers.cluster == image) for image in range(answers.n_images)]
     stats.bootstrap(

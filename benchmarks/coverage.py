@@ -4,6 +4,7 @@
     OMP_NUM_THREADS=1 python benchmarks/coverage.py              a quarter of an hour
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 2000 --only certified
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 200 --only uneven      five minutes
+    OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 200 --only patients    two minutes
 
 Data sets are drawn from known sources (`_simulated.py`). "printed" is what `dualread evaluate` prints; the other
 lines are alternatives that were rejected, written here in a few lines each. Every share has its Monte Carlo standard
@@ -17,6 +18,7 @@ error.
 - tests of retrained methods: the same of two methods that are equal but for the luck of their three seeds each.
 - uneven: the same where some images hold most answers, for correlations of 0 to .6 within images. Sizes stay, so
   that the true value is that of as many images with one answer each.
+- patients: the same where patients have several images, with intervals over patients and over images.
 - certified thresholds: how often the risk is above the target, and what share of new answers is kept.
 """
 
@@ -73,6 +75,11 @@ UNEVEN: Mapping[str, Sequence[int]] = {
     "10 of 20": [20] * 10,
     "200 of 1": [1] * 200,
 }
+# Answers of each patient; every two are about one image.
+PATIENTS: Mapping[str, Sequence[int]] = {
+    "60 of 3 images": [6] * 60,
+    "80 of 1 to 7 images": [2 * k for k in range(1, 8)] * 11 + [2] * 3,
+}
 CORRELATIONS = (0.0, 0.1, 0.3, 0.6)
 UNEVEN_METRICS = ("accuracy", "brier", "auroc", "aurc", "hce90", "squared_calibration_error")
 QUICK = 3  # the first designs alone
@@ -87,7 +94,9 @@ def main() -> None:
     parser.add_argument("--data-sets", type=int, help="number of data sets of each design (400; 100 with --quick)")
     parser.add_argument("--quick", action="store_true", help="three designs instead of eight, and fewer data sets")
     parser.add_argument(
-        "--only", choices=["intervals", "uneven", "retrained", "certified"], help="one part; tests go with intervals"
+        "--only",
+        choices=["intervals", "uneven", "patients", "retrained", "certified"],
+        help="one part; tests go with intervals",
     )
     options = parser.parse_args()
     n = options.data_sets or (100 if options.quick else 400)
@@ -98,6 +107,12 @@ def main() -> None:
             for correlation in CORRELATIONS:
                 uneven(name, sizes, correlation, n, found)
             print(f"\nuneven: {name}", *found.interval_lines(), "", *found.test_lines(), sep="\n", flush=True)
+    if options.only in (None, "patients"):
+        for name, sizes in PATIENTS.items():
+            found = Found()
+            for correlation in CORRELATIONS:
+                of_patients(name, sizes, correlation, n, found)
+            print(f"\npatients: {name}", *found.interval_lines(), sep="\n", flush=True)
     if options.only in (None, "intervals"):
         found = Found()
         for design in designs:
@@ -221,6 +236,24 @@ def uneven(name: str, sizes: Sequence[int], correlation: float, n: int, found: F
         for row in got.differences.filter(pl.col("metric").is_in(UNEVEN_METRICS)).to_dicts():
             if row["metric"] != "accuracy" and row["estimate"] is not None:
                 found.p_values[place, f"{row['metric']}, a - b", "printed"].append(row["p"])
+
+
+def of_patients(name: str, sizes: Sequence[int], correlation: float, n: int, found: Found) -> None:
+    """Add what is printed for patients with so many answers, of which every two are about one image."""
+    rng = np.random.default_rng([5, len(sizes), int(10 * correlation)])
+    truth = _truth()
+    image = np.concatenate([np.arange(size) // 2 for size in (*sizes, *sizes)]).astype(str)  # of both methods
+    for _ in range(n):
+        table = _of_sizes(sizes, correlation, rng)
+        patients = table["image_id"]
+        tables = {"over patients": {"cluster_id": patients}, "over images": {}}
+        for how, columns in tables.items():
+            of_image = {"image_id": np.char.add(np.char.add(patients, "-"), image)}
+            got = dualread.evaluate({**table, **of_image, **columns}, replicates=REPLICATES)
+            for row in got.metrics.filter(pl.col("metric").is_in(UNEVEN_METRICS), subset="all", method="a").to_dicts():
+                low, high = (np.nan, np.nan) if row["low"] is None else (row["low"], row["high"])
+                end = (low, high, row["estimate"], truth["a", row["metric"]])
+                found.intervals[f"{name}, ICC {correlation:g}", row["metric"], how].append(end)
 
 
 @cache

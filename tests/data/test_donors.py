@@ -32,6 +32,7 @@ def _row(number, *, answers=("ct",), image="a", **changes):
         "image_sha256": image,
         "pixel_sha256": f"pixels {image}",
         "image_id": image,
+        "cluster_id": image,
         "source_row": number,
     } | changes
 
@@ -211,7 +212,7 @@ def test_if_the_data_set_names_donors_only_these_are_used():
         ({"sample_id": "d/test/9"}, "is not in the table of questions"),
         ({"question_key": "where is it"}, "does not ask the same question"),
         ({"split": "train"}, "does not ask the same question"),
-        ({"image_id": "a"}, "shows the same image"),
+        ({"cluster_id": "a"}, "shows an image of the same patient"),
         ({"pixel_sha256": "pixels a"}, "shows the same image"),
         ({"reference_answers": ["C T", "CT."]}, "does not have another gold answer"),
         ({"reference_answers": [" . "]}, "does not have another gold answer"),

@@ -35,6 +35,7 @@ def manifest(dataset="slake", split="test", n=40, n_images=12):
                 "image_sha256": f"{i % n_images}",
                 "pixel_sha256": f"{i % n_images}",
                 "image_id": f"{dataset}-image-{i % n_images:02d}",
+                "cluster_id": f"{dataset}-image-{i % n_images:02d}",
                 "source_row": i,
             }
             for i in range(n)

@@ -9,7 +9,7 @@ import pytest
 
 from dualread.evaluation.columns import CellColumns, Columns, all_rows, decisive, power, strict_decisive
 from dualread.evaluation.join import NO_DONORS, Joined
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.proportion import share_interval
 
 MASKS = {
@@ -22,8 +22,8 @@ MASKS = {
 
 @pytest.fixture(scope="module")
 def draws(evaluated):
-    images = tuple(sorted(set(evaluated.answers["image_id"])))
-    return ImageDraws(names=("study",), image_ids=images, replicates=3)
+    images = tuple(sorted(set(evaluated.answers["cluster_id"])))
+    return ClusterDraws(names=("study",), cluster_ids=images, replicates=3)
 
 
 def of_types(evaluated):
@@ -49,14 +49,14 @@ def test_rows_of_a_mask_and_of_a_type_are_those_of_the_frame(evaluated, draws, n
         chosen, expected = rows.mask(MASKS[name]), chosen_rows(frame, name)
         assert len(rows) == len(frame) > 0
         assert rows["sample_id"][chosen].tolist() == expected["sample_id"].to_list()
-        for image in ("source_image_id", "donor_image_id"):
+        for image in ("source_cluster_id", "donor_cluster_id"):
             assert rows.n_distinct(image, chosen) == expected[image].n_unique()
             assert rows.cluster(image, draws)[chosen].tolist() == draws.cluster_of(expected[image]).tolist()
         counts = {field: power(MASKS[name], field)(rows) for field in ("pairs", "source_images", "donor_images")}
         assert counts == {
             "pairs": len(expected),
-            "source_images": expected["source_image_id"].n_unique(),
-            "donor_images": expected["donor_image_id"].n_unique(),
+            "source_images": expected["source_cluster_id"].n_unique(),
+            "donor_images": expected["donor_cluster_id"].n_unique(),
         }
     assert len(chosen_rows(evaluated.fixed, name)) > 0
 
@@ -69,7 +69,7 @@ def test_what_there_is_no_table_of_stays_a_reason(evaluated):
 
 def test_columns_are_freed_when_nobody_needs_them(evaluated, draws):
     columns = Columns.of(evaluated.answers)
-    columns.cluster("image_id", draws)
+    columns.cluster("cluster_id", draws)
     freed = weakref.ref(columns)
     gc.disable()
     try:
@@ -87,8 +87,8 @@ def test_what_the_process_has_read_before_changes_no_bit_of_an_interval():
         found = []
         for first in "ab":
             names = [f"{first} {table} {k:02d}" for k in image]
-            rows = Columns.of(pl.DataFrame({"image_id": names, "correct": correct}))
-            found.append(share_interval(rows["correct"], rows.codes("image_id")))
+            rows = Columns.of(pl.DataFrame({"cluster_id": names, "correct": correct}))
+            found.append(share_interval(rows["correct"], rows.codes("cluster_id")))
             for k in rng.permutation(30):  # of other tables, in which some images of the next one are
                 pl.Series([f"b {table} {k:02d}", *(f"c {table} {k} {j}" for j in range(k % 9))], dtype=pl.Categorical)
         assert found[0] == found[1]
@@ -103,5 +103,5 @@ def test_equal_texts_are_one_object_and_nulls_stay():
 
 def test_no_rows_are_rows_too(evaluated, draws):
     none = Columns.of(evaluated.pairs).where(np.zeros(len(evaluated.pairs), dtype=np.bool_))
-    assert (len(none), none.n_distinct("donor_image_id", all_rows(none))) == (0, 0)
-    assert none.mask(strict_decisive).tolist() == none.cluster("source_image_id", draws).tolist() == []
+    assert (len(none), none.n_distinct("donor_cluster_id", all_rows(none))) == (0, 0)
+    assert none.mask(strict_decisive).tolist() == none.cluster("source_cluster_id", draws).tolist() == []

@@ -8,25 +8,25 @@ from dualread.evaluation.columns import Columns
 from dualread.evaluation.conditions import CONDITION_METRICS, condition_rows, undefined_rows
 from dualread.evaluation.pair_metrics import limits
 from dualread.evaluation.side_by_side import conditions_of
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 
 # Six questions about three images. Under original: 4 right; under the other condition: 2 right.
 ROWS = pl.DataFrame(
     {
         "sample_id": [f"q{i}" for i in range(6)],
         "answer_type": ["open"] * 6,
-        "source_image_id": ["a", "a", "b", "b", "c", "c"],
-        "other_image_id": [f"black of {image}" for image in "aabbcc"],
+        "source_cluster_id": ["a", "a", "b", "b", "c", "c"],
+        "other_cluster_id": [f"black of {image}" for image in "aabbcc"],
         "correct_real": [True, True, True, True, False, False],
         "confidence_real": [0.9, 0.8, 0.7, 0.6, 0.5, 0.4],
         "correct_other": [True, False, False, False, True, False],
         "confidence_other": [0.9, 0.4, 0.8, 0.6, 0.6, 0.3],
     }
 )
-DRAWS = ImageDraws(names=("test",), image_ids=("a", "b", "c"), replicates=200)
+DRAWS = ClusterDraws(names=("test",), cluster_ids=("a", "b", "c"), replicates=200)
 
 
-def found(name: str = "black", draws: ImageDraws = DRAWS) -> dict[str, dict]:
+def found(name: str = "black", draws: ClusterDraws = DRAWS) -> dict[str, dict]:
     return {row["metric"]: row for row in condition_rows({name: ROWS}, draws)}
 
 
@@ -59,7 +59,7 @@ def test_intervals_contain_their_estimates_and_are_those_over_images():
             assert row["low"] is None
             continue
         assert row["low"] <= row["estimate"] <= row["high"]
-    assert all(row["low"] is None for row in found(draws=ImageDraws(names=(), image_ids=(), replicates=0)).values())
+    assert all(row["low"] is None for row in found(draws=ClusterDraws(names=(), cluster_ids=(), replicates=0)).values())
 
 
 def test_a_changed_picture_is_an_image_of_its_own():

@@ -19,7 +19,7 @@ from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import PairValues
 from dualread.evaluation.samples import Resampled
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.p_values import P
 from dualread.schema.columns import METRICS
 from dualread.schema.metrics import ContrastSpec
@@ -41,7 +41,7 @@ def answers_of(dataset, method, seed):
             "sample_id": [f"{i:03d}" for i in range(n)],
             "question_key": "q",
             "answer_type": "open",
-            "image_id": [f"{dataset}-{i % n_images:02d}" for i in range(n)],
+            "cluster_id": [f"{dataset}-{i % n_images:02d}" for i in range(n)],
             "correct": rng.random(n) < 0.3 + 0.4 * confidence,
             "confidence": confidence,
             "imputed": False,
@@ -60,8 +60,8 @@ class Study:
                     frame = change(answers_of(dataset, method, seed), dataset, method, seed)
                     self.frames[dataset, method, seed] = frame
                     evaluated = Joined(answers=frame, pairs="no pairs", fixed="none", shuffled="none")
-                    images = tuple(sorted(set(answers_of(dataset, method, seed)["image_id"])))
-                    draws = ImageDraws(names=("s", dataset, "test"), image_ids=images, replicates=B)
+                    images = tuple(sorted(set(answers_of(dataset, method, seed)["cluster_id"])))
+                    draws = ClusterDraws(names=("s", dataset, "test"), cluster_ids=images, replicates=B)
                     found, kept = estimate(CellColumns.of(evaluated), draws)
                     run = {"study": "s", "backbone": "tiny", "actor": "x", "seed": seed, "method": method}
                     rows += [{**run, "dataset": dataset, "split": "test", **row} for row in found]
@@ -89,11 +89,11 @@ class Study:
         for k, seed in enumerate(RUNS[method]):
             frame = self.frames[dataset, method, seed]
             kinds = [frame, *([frame.filter("correct"), frame.filter(~frame["correct"])] if metric == "auroc" else [])]
-            images = [of["image_id"].n_unique() for of in kinds]
+            images = [of["cluster_id"].n_unique() for of in kinds]
             if metric == "brier":
-                images += [2 * frame.filter(correct=kind)["image_id"].n_unique() + 1 for kind in (True, False)]
+                images += [2 * frame.filter(correct=kind)["cluster_id"].n_unique() + 1 for kind in (True, False)]
             value = ANSWER_METRICS[metric].value(Columns.of(frame))
-            values[:, k] = spread_as_t(values[:, k], value, min(images), frame["image_id"].n_unique())
+            values[:, k] = spread_as_t(values[:, k], value, min(images), frame["cluster_id"].n_unique())
         return values.mean(axis=1)
 
 
@@ -196,7 +196,7 @@ def test_an_undefined_member_leaves_a_reason_all_the_way_up():
 
 def errors_on(*images):
     def change(frame, dataset, method, seed):
-        wrong = pl.col("image_id").is_in([f"{dataset}-{image:02d}" for image in images])
+        wrong = pl.col("cluster_id").is_in([f"{dataset}-{image:02d}" for image in images])
         return frame.with_columns(correct=~wrong) if method == "psr" else frame
 
     return change

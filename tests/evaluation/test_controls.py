@@ -6,7 +6,7 @@ import pytest
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 
 # correct on the source, on the donor, of the source's answer on the donor; canonical answer on both; confidences
 PAIRS = [
@@ -29,8 +29,8 @@ def fixed_rows(rows=PAIRS):
     return frame.with_columns(
         sample_id=pl.Series([f"{i:02d}" for i in range(len(rows))]),
         answer_type=pl.lit("open"),
-        source_image_id=pl.Series([f"source {i:02d}" for i in range(len(rows))]),
-        donor_image_id=pl.Series([f"donor {i:02d}" for i in range(len(rows))]),
+        source_cluster_id=pl.Series([f"source {i:02d}" for i in range(len(rows))]),
+        donor_cluster_id=pl.Series([f"donor {i:02d}" for i in range(len(rows))]),
     )
 
 
@@ -40,8 +40,8 @@ def shuffled_rows(rows=QUESTIONS):
     return frame.with_columns(
         sample_id=pl.Series([f"{i:02d}" for i in range(len(rows))]),
         answer_type=pl.lit("open"),
-        source_image_id=pl.Series([f"source {i:02d}" for i in range(len(rows))]),
-        shuffled_image_id=pl.Series([f"shuffled {i:02d}" for i in range(len(rows))]),
+        source_cluster_id=pl.Series([f"source {i:02d}" for i in range(len(rows))]),
+        shuffled_cluster_id=pl.Series([f"shuffled {i:02d}" for i in range(len(rows))]),
     )
 
 
@@ -52,7 +52,7 @@ def cell(fixed=None, shuffled=None):
             "sample_id": shuffled["sample_id"],
             "question_key": "q",
             "answer_type": "open",
-            "image_id": shuffled["source_image_id"],
+            "cluster_id": shuffled["source_cluster_id"],
             "correct": shuffled["correct_real"],
             "confidence": shuffled["confidence_real"],
             "imputed": False,
@@ -62,11 +62,11 @@ def cell(fixed=None, shuffled=None):
 
 
 def rows_of(evaluated, subset="all", replicates=0):
-    images = {*evaluated.answers["image_id"]}
+    images = {*evaluated.answers["cluster_id"]}
     images |= {image for rows in (evaluated.pairs, evaluated.shuffled) if not isinstance(rows, str)
-               for column in {"source_image_id", "donor_image_id"} & set(rows.columns)
+               for column in {"source_cluster_id", "donor_cluster_id"} & set(rows.columns)
                for image in rows[column]}  # fmt: skip
-    draws = ImageDraws(names=("s", "d", "test"), image_ids=tuple(sorted(images)), replicates=replicates)
+    draws = ClusterDraws(names=("s", "d", "test"), cluster_ids=tuple(sorted(images)), replicates=replicates)
     return {row["metric"]: row for row in estimate(CellColumns.of(evaluated), draws)[0] if row["subset"] == subset}
 
 
@@ -93,10 +93,10 @@ def test_values_by_hand():
 @pytest.mark.parametrize(("images", "weak"), [(29, 1.0), (30, 0.0)])
 def test_a_set_on_few_images_is_underpowered(images, weak):
     fixed = fixed_rows([PAIRS[0]] * 40).with_columns(
-        donor_image_id=pl.Series([f"donor {i % images}" for i in range(40)])
+        donor_cluster_id=pl.Series([f"donor {i % images}" for i in range(40)])
     )
     shuffled = shuffled_rows([QUESTIONS[0]] * 40).with_columns(
-        shuffled_image_id=pl.Series([f"image {i % images}" for i in range(40)])
+        shuffled_cluster_id=pl.Series([f"image {i % images}" for i in range(40)])
     )
     found = rows_of(cell(fixed, shuffled))
     for name in ("fixed_prefix", "strict_same_answer", "shuffled"):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from dualread.evaluation.difficulty import RunAnswers, controls, exchange
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.p_values import P, holm
 
 NULLS = ("prior",)
@@ -38,7 +38,7 @@ def study(seed, n_images=150, n_questions=3):
 
 
 def draws_of(run, replicates=2000):
-    return ImageDraws(names=("t",), image_ids=tuple(sorted(set(run.image_ids))), replicates=replicates)
+    return ClusterDraws(names=("t",), cluster_ids=tuple(sorted(set(run.image_ids))), replicates=replicates)
 
 
 def row(rows, **wanted):

@@ -14,15 +14,15 @@ from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.grounding import decisive
 from dualread.evaluation.pair_metrics import PAIR_METRICS
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.proportion import share_interval
 from tests.evaluation.metrics import literal
 from tests.evaluation.spread import spread_as_t
 
 
 def draws_of(evaluated, replicates=200):
-    images = tuple(sorted(set(evaluated.answers["image_id"])))
-    return ImageDraws(names=("study", "slake", "test"), image_ids=images, replicates=replicates)
+    images = tuple(sorted(set(evaluated.answers["cluster_id"])))
+    return ClusterDraws(names=("study", "slake", "test"), cluster_ids=images, replicates=replicates)
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def test_counts_of_what_a_value_rests_on(rows, evaluated):
     chosen = pairs.filter(decisive(pairs["correct_real"].to_numpy(), pairs["correct_donor"].to_numpy()))
     natural = rows["all", "natural_ccg_auc"]
     assert natural["n"] == rows["all", "decisive_pairs"]["estimate"] == len(chosen)
-    assert natural["n_clusters"] == rows["all", "source_images"]["estimate"] == chosen["source_image_id"].n_unique()
-    assert rows["all", "donor_images"]["estimate"] == chosen["donor_image_id"].n_unique()
+    assert natural["n_clusters"] == rows["all", "source_images"]["estimate"] == chosen["source_cluster_id"].n_unique()
+    assert rows["all", "donor_images"]["estimate"] == chosen["donor_cluster_id"].n_unique()
     assert rows["all", "natural_few_sources"]["estimate"] == 1.0  # 12 images are fewer than 30
     assert rows["all", "natural_few_donors"]["estimate"] == 1.0
     ties = (chosen["confidence_real"] == chosen["confidence_donor"]).sum()
@@ -75,7 +75,7 @@ def test_counts_of_what_a_value_rests_on(rows, evaluated):
 
 def test_rates_have_the_interval_of_shares_and_the_ece_has_none(rows, evaluated):
     answers = evaluated.answers
-    image = answers["image_id"].cast(pl.Categorical).to_physical().to_numpy()
+    image = answers["cluster_id"].cast(pl.Categorical).to_physical().to_numpy()
     correct, confidence = answers["correct"].to_numpy(), answers["confidence"].to_numpy()
     for metric, positive in (("accuracy", correct), ("hce90", (confidence >= 0.9) & ~correct)):
         found = rows["all", metric]
@@ -95,7 +95,7 @@ def test_the_noise_floor_is_that_of_the_study_and_the_subset(rows, evaluated):
     draws = draws_of(evaluated)
     for subset in ("all", "open"):
         chosen = evaluated.answers.filter((pl.col("answer_type") == subset) | pl.lit(subset == "all"))
-        images = np.array([draws.image_ids.index(image) for image in chosen["image_id"]])
+        images = np.array([draws.cluster_ids.index(image) for image in chosen["cluster_id"]])
         columns = chosen["confidence"].to_numpy(), chosen["correct"].to_numpy(), images
         assert rows[subset, "ece15_noise_floor"]["estimate"] == ece_noise_floor(*columns, 12, draws.names)
 
@@ -146,16 +146,16 @@ def test_without_replicates_there_are_no_percentile_intervals(evaluated):
 
 def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
     answers, draws = evaluated.answers, draws_of(evaluated)
-    rows_of = {image: np.flatnonzero(answers["image_id"].to_numpy() == image) for image in draws.image_ids}
+    rows_of = {image: np.flatnonzero(answers["cluster_id"].to_numpy() == image) for image in draws.cluster_ids}
     confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
     values = []
     for weights in np.concatenate([chunk.T for chunk in draws.weights()]):
         drawn = np.concatenate(
-            [np.tile(rows_of[i], int(w)) for i, w in zip(draws.image_ids, weights, strict=True) if w]
+            [np.tile(rows_of[i], int(w)) for i, w in zip(draws.cluster_ids, weights, strict=True) if w]
         )
         values.append(auroc(confidence[drawn], correct[drawn]))
     found = rows["all", "auroc"]
-    fewer = min(len(set(answers.filter(kind)["image_id"])) for kind in (answers["correct"], ~answers["correct"]))
+    fewer = min(len(set(answers.filter(kind)["cluster_id"])) for kind in (answers["correct"], ~answers["correct"]))
     expected = np.percentile(spread_as_t(values, found["estimate"], fewer, 12), [2.5, 97.5])
     assert (found["low"], found["high"]) == pytest.approx(tuple(expected), abs=1e-12)
     assert found["low"] <= found["estimate"] <= found["high"]

@@ -1,13 +1,13 @@
 import polars as pl
 
 from dualread.evaluation.conditions import family_rows
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 
-DRAWS = ImageDraws(names=("study", "slake", "test"), image_ids=("i", "j"), replicates=0)
+DRAWS = ClusterDraws(names=("study", "slake", "test"), cluster_ids=("i", "j"), replicates=0)
 
 
 def answers(*rows):
-    return pl.DataFrame(rows, schema=["sample_id", "image_id", "correct", "confidence"], orient="row")
+    return pl.DataFrame(rows, schema=["sample_id", "cluster_id", "correct", "confidence"], orient="row")
 
 
 def manifest(**families):

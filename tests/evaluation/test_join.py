@@ -30,6 +30,24 @@ def test_every_question_and_every_pair_is_there_once():
         assert row[f"confidence_{suffix}"] == predictions[condition].filter(chosen)["confidence"][0]
 
 
+def test_images_of_a_patient_are_one():
+    questions, *_ = control_cell()
+    first = [f"slake-image-{int(image[-2:]) // 2 * 2:02}" for image in questions["image_id"]]
+    found = joined(control_cell, manifest=questions.with_columns(cluster_id=pl.Series(first)))
+    alone = joined(control_cell)
+    for rows, of_image in (
+        (found.answers, alone.answers),
+        (found.pairs, alone.pairs),
+        (found.shuffled, alone.shuffled),
+    ):
+        names = [name for name in rows.columns if name.endswith("cluster_id")]
+        assert names
+        for name in names:
+            first = of_image[name].str.slice(-2).cast(pl.Int64) // 2 * 2
+            assert rows[name].to_list() == [f"slake-image-{k:02}" for k in first], name
+        assert rows.drop(names).equals(of_image.drop(names))
+
+
 def test_no_pairs():
     _, donors, grades, predictions = cell()
     none = "no same-question donors"
@@ -53,7 +71,7 @@ def test_controls_are_joined_beside_the_answers_that_they_control():
         assert row[f"confidence_{suffix}"] == predictions[condition].filter(chosen)["confidence"][0]
         assert row["confidence_real"] == predictions["original"].filter(chosen)["confidence"][0]
     own = questions.filter(sample_id=row["sample_id"])["image_id"][0]
-    assert row["source_image_id"] == own != row["shuffled_image_id"]
+    assert row["source_cluster_id"] == own != row["shuffled_cluster_id"]
 
 
 def test_a_control_that_was_not_answered_or_not_scored_is_a_reason():
@@ -79,12 +97,14 @@ def test_any_other_condition_is_beside_the_original():
     assert rows["sample_id"].to_list() == sorted(chosen["sample_id"])
     assert (rows["correct_other"] == ~rows["correct_real"]).all()
     assert rows["confidence_other"].to_list() == [0.25] * 5
-    assert (rows["other_image_id"] == pl.select(pl.format("noisy of {}", rows["source_image_id"])).to_series()).all()
+    assert (
+        rows["other_cluster_id"] == pl.select(pl.format("noisy of {}", rows["source_cluster_id"])).to_series()
+    ).all()
     own = found["original"]
     assert (own["correct_other"] == own["correct_real"]).all()
     # On a donor's image, the other image is the donor's.
     pairs = joined().pairs.sort("sample_id")
-    assert found["donor"]["other_image_id"].to_list() == pairs["donor_image_id"].to_list()
+    assert found["donor"]["other_cluster_id"].to_list() == pairs["donor_cluster_id"].to_list()
     without = joined(graded=grades | {"noisy": noisy}).conditions["noisy"]
     assert without == "this method has no confidence under condition noisy"
 

@@ -14,7 +14,7 @@ from dualread.evaluation.metrics import calibration_chance, calibration_error, g
 from dualread.evaluation.metrics.risk_control import certified_threshold
 from dualread.evaluation.planning import Expected
 from dualread.evaluation.statistics import kernels
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds, pair_shifts
 from dualread.evaluation.statistics.t_replicates import t_replicates
 from tests.drawn import attempt
@@ -23,7 +23,7 @@ from tests.golden import check
 
 TWO, RIGHT_WRONG = [0.2, 0.4], [True, False]
 IMPUTED = Columns.of(pl.DataFrame({"confidence": [0.5, 0.5], "imputed": [True, True]}))
-DRAWS = ImageDraws(names=("x",), image_ids=("a", "b", "c"), replicates=1)
+DRAWS = ClusterDraws(names=("x",), cluster_ids=("a", "b", "c"), replicates=1)
 OF_CONFIDENCES = {
     **{name: getattr(metrics, name) for name in ("auroc", "ece", "brier", "aurc", "hce")},
     **{name: getattr(metrics, name) for name in ("calibration_in_the_large", "calibration_slope")},
@@ -116,8 +116,8 @@ CASES = {
         np.array(TWO), np.array(RIGHT_WRONG), np.array([0, 2]), 2
     ),
     "replicates: a signed metric": lambda: t_replicates(np.array([-0.3, -0.1]), -0.2, df=4.0, widening=1.0, rest_on=5),
-    "draws: not sorted": lambda: ImageDraws(names=("x",), image_ids=("b", "a"), replicates=1),
-    "draws: twice": lambda: ImageDraws(names=("x",), image_ids=("a", "a"), replicates=1),
+    "draws: not sorted": lambda: ClusterDraws(names=("x",), cluster_ids=("b", "a"), replicates=1),
+    "draws: twice": lambda: ClusterDraws(names=("x",), cluster_ids=("a", "a"), replicates=1),
     "draws: another image": lambda: DRAWS.cluster_of(["elsewhere"]),
     "jackknife: no pair": lambda: pair_shifts(np.array([np.nan]), np.array([0]), np.array([1])),
     "jackknife: one seed": lambda: over_retrained_seeds(Variance(value=0.02, df=20.0, n=21.0), [0.1]),

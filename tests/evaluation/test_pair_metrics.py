@@ -47,7 +47,7 @@ def test_a_metric_is_the_mean_of_its_values(evaluated, name):
 def test_an_interval_is_that_of_leaving_out_rows(evaluated, name):
     frame, of = frame_of(evaluated, name), MEANS[name]
     rows = Columns.of(frame)
-    values, sides = of.values(rows), [frame["source_image_id"].to_numpy(), frame[of.other].to_numpy()]
+    values, sides = of.values(rows), [frame["source_cluster_id"].to_numpy(), frame[of.other].to_numpy()]
     used = ~np.isnan(values)
     effective = [used.sum() ** 2 / sum(np.unique(side[used], return_counts=True)[1] ** 2) for side in sides]
     names = sorted({*sides[0], *sides[1]})
@@ -62,10 +62,10 @@ def test_an_interval_is_that_of_leaving_out_rows(evaluated, name):
 def test_a_part_of_the_rows_has_the_image_numbers_of_the_whole(evaluated):
     rows = Columns.of(evaluated.pairs)
     chosen = np.arange(len(rows)) % 3 == 0
-    names = ("source_image_id", "donor_image_id")
-    assert rows.where(chosen).image_numbers(*names).tolist() == rows.image_numbers(*names)[:, chosen].tolist()
-    known = sorted({*evaluated.pairs["source_image_id"], *evaluated.pairs["donor_image_id"]})
-    assert rows.image_numbers(*names)[0].tolist() == [known.index(i) for i in evaluated.pairs["source_image_id"]]
+    names = ("source_cluster_id", "donor_cluster_id")
+    assert rows.where(chosen).cluster_numbers(*names).tolist() == rows.cluster_numbers(*names)[:, chosen].tolist()
+    known = sorted({*evaluated.pairs["source_cluster_id"], *evaluated.pairs["donor_cluster_id"]})
+    assert rows.cluster_numbers(*names)[0].tolist() == [known.index(i) for i in evaluated.pairs["source_cluster_id"]]
 
 
 def of_values(values: list[float], donors: int | None = None) -> Columns:
@@ -73,8 +73,8 @@ def of_values(values: list[float], donors: int | None = None) -> Columns:
     n = len(values)
     frame = pl.DataFrame(
         {
-            "source_image_id": [f"s{k:03d}" for k in range(n)],
-            "donor_image_id": [f"d{k % (donors or n):03d}" for k in range(n)],
+            "source_cluster_id": [f"s{k:03d}" for k in range(n)],
+            "donor_cluster_id": [f"d{k % (donors or n):03d}" for k in range(n)],
             "correct_real": [True] * n,
             "correct_donor": [False] * n,
             "confidence_real": values,
@@ -124,7 +124,7 @@ def test_what_lies_just_below_1_can_be_told():
 def test_one_donor_gives_no_interval():
     rows = of_values([1.0, 0.0, 1.0, 1.0], donors=1)
     assert limits(NATURAL, rows, 0.75) is None
-    assert replace(NATURAL, other="source_image_id").shifts(rows) is not None
+    assert replace(NATURAL, other="source_cluster_id").shifts(rows) is not None
 
 
 def test_what_is_kept_for_comparisons_is_pair_by_pair(evaluated):

@@ -14,7 +14,7 @@ from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.join import Joined
 from dualread.evaluation.replicates import replicates
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from tests.evaluation.spread import spread_as_t
 
 CE2 = "squared_calibration_error"
@@ -22,8 +22,8 @@ CE2 = "squared_calibration_error"
 
 @pytest.fixture(scope="module")
 def draws(evaluated):
-    images = tuple(sorted(set(evaluated.answers["image_id"])))
-    return ImageDraws(names=("study", "slake", "test"), image_ids=images, replicates=60)
+    images = tuple(sorted(set(evaluated.answers["cluster_id"])))
+    return ClusterDraws(names=("study", "slake", "test"), cluster_ids=images, replicates=60)
 
 
 def replicates_of(cell, draws):
@@ -31,7 +31,7 @@ def replicates_of(cell, draws):
 
 
 def weights_of(draws):
-    return [dict(zip(draws.image_ids, column, strict=True)) for chunk in draws.weights() for column in chunk.T]
+    return [dict(zip(draws.cluster_ids, column, strict=True)) for chunk in draws.weights() for column in chunk.T]
 
 
 def on_repeated_rows(metric, frame, times):
@@ -45,26 +45,26 @@ def on_repeated_rows(metric, frame, times):
 def by_loop(metric, answers, draws):
     every = on_repeated_rows(metric, answers, np.ones(len(answers)))
     if metric == CE2:
-        images = sorted(set(answers["image_id"]))
-        left = [on_repeated_rows(metric, answers, answers["image_id"] != image) for image in images]
+        images = sorted(set(answers["cluster_id"]))
+        left = [on_repeated_rows(metric, answers, answers["cluster_id"] != image) for image in images]
         n = len(images)
         shift = (np.mean(left) - left) * np.sqrt((n - 1) / n)
-        rarer = min(answers.filter(correct=kind)["image_id"].n_unique() for kind in (True, False))
+        rarer = min(answers.filter(correct=kind)["cluster_id"].n_unique() for kind in (True, False))
         shift *= scipy.stats.t.ppf(0.975, rarer - 1) / scipy.stats.norm.ppf(0.975)
         return np.array(
             [every + sum((own[i] - 1) * s for i, s in zip(images, shift, strict=True)) for own in weights_of(draws)]
         )
     values = [
-        on_repeated_rows(metric, answers, [own[name] for name in answers["image_id"]]) for own in weights_of(draws)
+        on_repeated_rows(metric, answers, [own[name] for name in answers["cluster_id"]]) for own in weights_of(draws)
     ]
     if ANSWER_METRICS[metric].spread is None:
         return np.array(values)
     parts = [answers]
     if ANSWER_METRICS[metric].is_of_ranks:
         parts += [answers.filter("correct"), answers.filter(~answers["correct"])]
-    images = [part["image_id"].n_unique() for part in parts]
+    images = [part["cluster_id"].n_unique() for part in parts]
     if metric == "brier":
-        rarer = min(answers.filter(correct=kind)["image_id"].n_unique() for kind in (True, False))
+        rarer = min(answers.filter(correct=kind)["cluster_id"].n_unique() for kind in (True, False))
         return spread_as_t(values, every, min(max(images), 2 * rarer + 1), max(images))
     return spread_as_t(values, every, min(images), max(images))
 
@@ -79,9 +79,9 @@ def test_a_replicate_is_the_metric_of_the_resampled_rows_with_the_spread_of_t(ev
 
 def test_the_squared_error_of_replicates_has_the_variance_of_the_jackknife(evaluated, draws):
     answers, many = evaluated.answers, replace(draws, replicates=20_000)
-    images = sorted(set(answers["image_id"]))
-    left = np.array([on_repeated_rows(CE2, answers, answers["image_id"] != image) for image in images])
-    n, rarer = len(images), min(answers.filter(correct=kind)["image_id"].n_unique() for kind in (True, False))
+    images = sorted(set(answers["cluster_id"]))
+    left = np.array([on_repeated_rows(CE2, answers, answers["cluster_id"] != image) for image in images])
+    n, rarer = len(images), min(answers.filter(correct=kind)["cluster_id"].n_unique() for kind in (True, False))
     stretch = scipy.stats.t.ppf(0.975, rarer - 1) / scipy.stats.norm.ppf(0.975)
     error = np.sqrt((n - 1) / n * np.sum((left - left.mean()) ** 2)) * stretch
     assert replicates_of(CellColumns.of(evaluated), many)[CE2].std() == pytest.approx(error, rel=0.03)
@@ -97,13 +97,13 @@ def test_an_accuracy_of_1_and_a_brier_score_of_0_vary(evaluated, draws):
 
 
 def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
-    first = evaluated.answers["image_id"] == evaluated.answers["image_id"][0]
+    first = evaluated.answers["cluster_id"] == evaluated.answers["cluster_id"][0]
     frame = evaluated.answers.with_columns(correct=~first)
     found = replicates_of(CellColumns.of(replace(evaluated, answers=frame)), draws)
     assert np.isnan(found["auroc"]).all()
     assert np.isnan(found["aurc"]).all()
     assert np.isnan(found[CE2]).all()
-    two = evaluated.answers["image_id"].is_in(evaluated.answers["image_id"].unique().sort()[:2])
+    two = evaluated.answers["cluster_id"].is_in(evaluated.answers["cluster_id"].unique().sort()[:2])
     of_two = replace(evaluated, answers=evaluated.answers.with_columns(correct=~two))
     for metric in ("auroc", "aurc", CE2):
         assert np.isfinite(replicates_of(CellColumns.of(of_two), draws)[metric]).any(), metric
@@ -126,7 +126,7 @@ def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(e
 def test_without_answers_nothing_is_drawn(evaluated, draws):
     """Drawing them would take minutes, and 30 GB."""
     nothing = Joined(**{name: frame.clear() for name, frame in evaluated.__dict__.items()})
-    many = replace(draws, image_ids=tuple(f"{k:04d}" for k in range(4000)), replicates=1_000_000)
+    many = replace(draws, cluster_ids=tuple(f"{k:04d}" for k in range(4000)), replicates=1_000_000)
     found = replicates_of(CellColumns.of(nothing), many)
     assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC.name}
     assert all(len(values) == 1_000_000 and np.isnan(values).all() for values in found.values())
@@ -134,7 +134,7 @@ def test_without_answers_nothing_is_drawn(evaluated, draws):
 
 def test_few_answers_among_many_images_take_little_memory(evaluated, draws):
     others = {f"other-{k:05d}" for k in range(20_000)}
-    many = replace(draws, image_ids=tuple(sorted({*draws.image_ids, *others})), replicates=300)
+    many = replace(draws, cluster_ids=tuple(sorted({*draws.cluster_ids, *others})), replicates=300)
     tracemalloc.start()
     replicates_of(CellColumns.of(evaluated), many)
     assert tracemalloc.get_traced_memory()[1] < 2e7  # all draws at once: 300 * 20,000 * 8 bytes = 48 MB

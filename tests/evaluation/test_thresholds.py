@@ -9,7 +9,7 @@ from dualread.evaluation.thresholds import Threshold, choose, decide, is_rate, t
 
 def answers(confidence, correct, images=None):
     images = images or [f"image {k}" for k in range(len(confidence))]
-    return Columns.of(pl.DataFrame({"confidence": confidence, "correct": correct, "image_id": images}))
+    return Columns.of(pl.DataFrame({"confidence": confidence, "correct": correct, "cluster_id": images}))
 
 
 # from .9 on 0 of 1 is wrong, from .6 on 1 of 2, from .3 on 1 of 4

@@ -16,7 +16,7 @@ from dualread.artifacts.tables import read_table
 from dualread.data.images import open_image, pixel_sha256
 from dualread.evaluation.conditions import condition_rows
 from dualread.evaluation.join import join
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.grading.canonical import question_key
 from dualread.models.actor import Completion
 from dualread.schema.answers import GradeSpec
@@ -100,7 +100,7 @@ def battery(hospital, tmp_path, monkeypatch):
             },
             graded=graded,
         )
-        draws = ImageDraws(names=(), image_ids=tuple(sorted(rows["image_id"].unique())), replicates=200)
+        draws = ClusterDraws(names=(), cluster_ids=tuple(sorted(rows["image_id"].unique())), replicates=200)
         found = condition_rows(joined.conditions, draws)
         return {(row["subset"].removeprefix("condition:"), row["metric"]): row for row in found}
 

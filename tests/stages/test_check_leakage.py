@@ -17,7 +17,13 @@ def _artifact(folder, role, *pictures):
     same = {"dataset": "slake", "split": folder.name, "role": role, "question": "q", "question_key": "q"}
     same |= {"reference_answers": ["a"], "answer_type": "open", "options": [], "image_file": "f"}
     rows = [
-        {**same, "sample_id": f"slake/{folder.name}/{i}", "image_id": f"image {name}", "source_row": i}
+        {
+            **same,
+            "sample_id": f"slake/{folder.name}/{i}",
+            "image_id": f"image {name}",
+            "cluster_id": f"image {name}",
+            "source_row": i,
+        }
         | {"image_sha256": name, "pixel_sha256": name}
         for i, name in enumerate(pictures)
     ]

@@ -25,7 +25,7 @@ LARGEST_COMPARED = 2_000
 def groups_of(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, Iterator["Group"], int]:
     """Return the rows that can be in a pair, groups of them, and how many of the groups are large.
 
-    The rows of a group agree in all that a pair has to share. Groups with one picture or one gold answer are left out.
+    The rows of a group agree in all that a pair has to share. Groups with one cluster or one gold answer are left out.
 
     Args:
         eligible: Questions with gold answers, in canonical form and sorted (`gold`).
@@ -33,12 +33,12 @@ def groups_of(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataF
     """
     same = list(dict.fromkeys([*SAME, *match_on]))
     rows = eligible.filter(
-        pl.col("pixel_sha256").n_unique().over(same) > 1, pl.col("gold").list.join("\x1f").n_unique().over(same) > 1
+        pl.col("cluster_id").n_unique().over(same) > 1, pl.col("gold").list.join("\x1f").n_unique().over(same) > 1
     )
     ids, golds = rows["sample_id"].to_list(), rows["gold"].to_list()
-    # Positive numbers for images and negative ones for pixels take a quarter of the memory of their names.
-    images, pixels = (rows[name].rank("dense").to_list() for name in ("image_id", "pixel_sha256"))
-    keys = [frozenset((image, -pixel, *forms)) for image, pixel, forms in zip(images, pixels, golds, strict=True)]
+    # Positive numbers for clusters and negative ones for pixels take a quarter of the memory of their names.
+    clusters, pixels = (rows[name].rank("dense").to_list() for name in ("cluster_id", "pixel_sha256"))
+    keys = [frozenset((cluster, -pixel, *forms)) for cluster, pixel, forms in zip(clusters, pixels, golds, strict=True)]
     numbers = rows.select(pl.struct(same).rank("dense")).to_series().to_numpy()
     order = np.argsort(numbers, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if rows.height else []
@@ -59,7 +59,7 @@ class Group:
         Args:
             rows: Places in the table.
             ids: The sample_id of each row.
-            keys: What a source and its donor must not have in common: image, pixels, and gold answers.
+            keys: What a source and its donor must not have in common: cluster, pixels, and gold answers.
         """
         ring = sorted((hashlib.sha256(ids[row].encode()).digest(), row) for row in rows)
         self.rows = [row for _, row in ring]
@@ -127,8 +127,8 @@ def named_pairs(manifest: pl.DataFrame) -> list[dict]:
     """Return the pairs that the table of questions names (`donor_sample_id`), with the columns of the pairs table.
 
     Raises:
-        DataError: A named donor is not in `manifest`, asks another question, shows the same image, or has no other gold
-            answer; the message lists up to ten violations.
+        DataError: A named donor is not in `manifest`, asks another question, shows the same image or patient, or has no
+            other gold answer; the message lists up to ten violations.
     """
     rows = {row["sample_id"]: row for row in manifest.iter_rows(named=True)}
     named = [(row, rows.get(row["donor_sample_id"])) for row in rows.values() if row["donor_sample_id"] is not None]
@@ -158,8 +158,10 @@ def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> I
         return
     if any(source[column] != donor[column] for column in SAME):
         yield "does not ask the same question"
-    if any(source[column] == donor[column] for column in ("image_id", "pixel_sha256")):
+    if source["pixel_sha256"] == donor["pixel_sha256"]:
         yield "shows the same image"
+    elif source["cluster_id"] == donor["cluster_id"]:
+        yield "shows an image of the same patient"
     gold, other = (set(golds(row["reference_answers"])) for row in (source, donor))
     if not gold or not other or gold & other:
         yield "does not have another gold answer"

@@ -2,9 +2,9 @@
 
 The question that gets another image is the source; the question that lends its image is the donor. Both agree in data
 set, split, normalized question and the `match_on` columns (the imaging modality, where a data set records it). They
-differ in image, in pixels and in canonical gold answer. If a source has several candidates, the one with the smallest
-sha256 of `<sample_id of the source>|<sample_id of the candidate>` is its donor. So the choice depends neither on the
-order of the rows nor on confidences, which do not exist yet.
+differ in cluster (patient, or image), in pixels and in canonical gold answer. If a source has several candidates, the
+one with the smallest sha256 of `<sample_id of the source>|<sample_id of the candidate>` is its donor. So the choice
+depends neither on the order of the rows nor on confidences, which do not exist yet.
 
 That rule takes one digest per pair. In a group of more than `candidates.LARGEST_COMPARED` questions that agree in all
 of this, the candidates stand in a ring instead, in the order of the sha256 of their sample_id. The donor is the first
@@ -53,8 +53,8 @@ def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame,
 
     Raises:
         ConfigError: `match_on` names a column that `manifest` does not have.
-        DataError: A named donor is not in `manifest`, asks another question, shows the same image, or has no other gold
-            answer; the message lists up to ten violations.
+        DataError: A named donor is not in `manifest`, asks another question, shows the same image or patient, or has no
+            other gold answer; the message lists up to ten violations.
     """
     _check_columns(manifest, match_on)
     if manifest["donor_sample_id"].is_not_null().any():

@@ -151,7 +151,7 @@ SQUARED_CALIBRATION_ERROR = AnswerMetric(
     head="CE²",
     better="lower",
     value=lambda rows: calibration_chance.squared_calibration_error(
-        rows["confidence"], rows["correct"], rows.codes("image_id")
+        rows["confidence"], rows["correct"], rows.codes("cluster_id")
     ),
     kernel=_squared_calibration_error,
     is_of_probabilities=True,
@@ -203,17 +203,17 @@ CALIBRATION_SLOPE = AnswerMetric(
 # A difference of metrics of ranks rests on the images with the rarer kind of answer.
 IMAGES_WITH_RIGHT = AnswerMetric(
     name="images_with_right",
-    value=lambda rows: float(rows.n_distinct("image_id", rows["correct"])),
+    value=lambda rows: float(rows.n_distinct("cluster_id", rows["correct"])),
     is_count=True,
 )
 IMAGES_WITH_WRONG = AnswerMetric(
     name="images_with_wrong",
-    value=lambda rows: float(rows.n_distinct("image_id", ~rows["correct"])),
+    value=lambda rows: float(rows.n_distinct("cluster_id", ~rows["correct"])),
     is_count=True,
 )
 IMAGES_IN_EFFECT = AnswerMetric(
     name="images_in_effect",
-    value=lambda rows: effective_number(np.bincount(rows.codes("image_id"))),
+    value=lambda rows: effective_number(np.bincount(rows.codes("cluster_id"))),
     is_count=True,
 )
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from dualread.evaluation.join import Joined, Rows
 from dualread.evaluation.metrics import grounding
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Columns:
         n: int,
         column: Callable[[str], np.ndarray],
         codes: Callable[[str], np.ndarray],
-        cluster: Callable[[str, ImageDraws], np.ndarray],
+        cluster: Callable[[str, ClusterDraws], np.ndarray],
         numbers: Callable[[tuple[str, ...]], np.ndarray],
     ) -> None:
         self._n = n
@@ -50,7 +50,7 @@ class Columns:
         def codes(name: str) -> np.ndarray:
             return frame[name].to_physical().to_numpy().astype(np.int64)
 
-        def cluster(name: str, draws: ImageDraws) -> np.ndarray:
+        def cluster(name: str, draws: ClusterDraws) -> np.ndarray:
             # Finding images by their name takes long, so that only one row of each image is looked up.
             of_rows = codes(name)
             row = np.zeros(of_rows.max(initial=-1) + 1, dtype=np.int64)
@@ -84,11 +84,11 @@ class Columns:
         """Return the number of distinct values of a column in the rows `chosen` (bool [n])."""
         return int(np.count_nonzero(np.bincount(self.codes(name)[chosen])))
 
-    def cluster(self, name: str, draws: ImageDraws) -> np.ndarray:
+    def cluster(self, name: str, draws: ClusterDraws) -> np.ndarray:
         """Return the cluster indices in `draws` of the images in a column, int64 [n]."""
-        return self.once(("cluster", name, draws.image_ids), lambda: self._cluster(name, draws))
+        return self.once(("cluster", name, draws.cluster_ids), lambda: self._cluster(name, draws))
 
-    def image_numbers(self, *names: str) -> np.ndarray:
+    def cluster_numbers(self, *names: str) -> np.ndarray:
         """Return numbers for the images in several columns, int64 [columns, n], in the order of the images' names.
 
         Equal images have equal numbers, whatever their column. A part of the rows has the numbers of the whole.
@@ -102,7 +102,7 @@ class Columns:
             lambda name: self[name][chosen],
             lambda name: self.codes(name)[chosen],
             lambda name, draws: self.cluster(name, draws)[chosen],
-            lambda names: self.image_numbers(*names)[:, chosen],
+            lambda names: self.cluster_numbers(*names)[:, chosen],
         )
 
     def in_order(self, order: np.ndarray) -> "Columns":
@@ -203,14 +203,14 @@ def strict_decisive(rows: Columns) -> np.ndarray:
     return mask
 
 
-def power(mask: Mask, field: str, images: str = "donor_image_id") -> OfColumns:
+def power(mask: Mask, field: str, images: str = "donor_cluster_id") -> OfColumns:
     """Return a field of `grounding.power` as a metric; `images` names the column of the other image."""
 
     def metric(rows: Columns) -> float:
         chosen = rows.mask(mask)
         counts = grounding.Power(
             pairs=int(np.count_nonzero(chosen)),
-            source_images=rows.n_distinct("source_image_id", chosen),
+            source_images=rows.n_distinct("source_cluster_id", chosen),
             donor_images=rows.n_distinct(images, chosen),
         )
         return float(getattr(counts, field))

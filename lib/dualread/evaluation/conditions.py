@@ -19,7 +19,7 @@ from dualread.evaluation.metric import PairMean, PairMetric
 from dualread.evaluation.metrics import calibration_error, discrimination, grounding
 from dualread.evaluation.pair_metrics import drop, limits, of_sample, preference
 from dualread.evaluation.side_by_side import ORIGINAL
-from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, including, interval
+from dualread.evaluation.statistics.bootstrap import ClusterDraws, image_cluster_replicates, including, interval
 from dualread.evaluation.statistics.clusters import Clusters
 from dualread.evaluation.statistics.kernels import auroc_kernel
 from dualread.evaluation.statistics.proportion import share_interval
@@ -29,7 +29,7 @@ from dualread.evaluation.statistics.t_replicates import spread_of_ranks
 PREFIX = "condition:"
 FAMILY_PREFIX = "family:"
 FAMILY_METRICS = ("accuracy", "auroc", "ece15", "brier")
-_IMAGE = "other_image_id"
+_IMAGE = "other_cluster_id"
 _DECISIVE = decisive("other")
 
 
@@ -97,7 +97,7 @@ CONDITION_METRICS: Mapping[str, PairMetric] = {
 }
 
 
-def condition_rows(conditions: Mapping[str, Rows], draws: ImageDraws) -> Iterator[dict]:
+def condition_rows(conditions: Mapping[str, Rows], draws: ClusterDraws) -> Iterator[dict]:
     """Yield one mapping per (condition, metric) as `estimates.estimate` does; none if there are no conditions.
 
     Args:
@@ -120,24 +120,24 @@ def undefined_rows(conditions: Iterable[str], reason: str) -> Iterator[dict]:
         yield from (undefined(f"{PREFIX}{name}", metric, reason)._asdict() for metric in of_condition)
 
 
-def _row(subset: str, rows: Columns, metric: PairMetric, draws: ImageDraws) -> Estimate:
+def _row(subset: str, rows: Columns, metric: PairMetric, draws: ClusterDraws) -> Estimate:
     chosen = rows.mask(metric.mask)
-    sizes = {"n": int(np.count_nonzero(chosen)), "n_clusters": rows.n_distinct("source_image_id", chosen)}
+    sizes = {"n": int(np.count_nonzero(chosen)), "n_clusters": rows.n_distinct("source_cluster_id", chosen)}
     estimate = measure(subset, metric.name, metric.value, rows, **sizes)
     if estimate.estimate is None or draws.replicates == 0:
         return estimate
     ends: Limits = None
     if metric is ACCURACY:
-        ends = share_interval(rows["correct_other"], rows.codes("source_image_id"))
+        ends = share_interval(rows["correct_other"], rows.codes("source_cluster_id"))
     elif metric is AUROC:
         ends = _of_auroc(rows, estimate.estimate, draws)
     elif metric.of_pairs is not None:
         ends = limits(metric.of_pairs, rows, estimate.estimate)
-    return with_limits(estimate, ends, rows.codes("source_image_id")[chosen])
+    return with_limits(estimate, ends, rows.codes("source_cluster_id")[chosen])
 
 
-def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> Limits:
-    image, n_images = rows.cluster("source_image_id", draws), len(draws.image_ids)
+def _of_auroc(rows: Columns, estimate: float, draws: ClusterDraws) -> Limits:
+    image, n_images = rows.cluster("source_cluster_id", draws), len(draws.cluster_ids)
     images = Clusters.of(rows["correct_other"], image, n_images)
     if images.in_effect.reason:
         return None
@@ -148,7 +148,7 @@ def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> Limits:
     return None if low is None or high is None else (low, high)
 
 
-def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ImageDraws) -> list[dict]:
+def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ClusterDraws) -> list[dict]:
     """Return one mapping per (family, metric) as `estimates.estimate` does; none if the manifest has no families.
 
     The families of questions, such as organ, position or abnormality, are those that the data set names. These metrics
@@ -173,6 +173,6 @@ def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ImageDraws
         )._asdict()
         for frame in joined.partition_by("content_family", maintain_order=True)
         for subset in [FAMILY_PREFIX + frame["content_family"][0]]
-        for rows, n_clusters in [(Columns.of(frame), frame["image_id"].n_unique())]
+        for rows, n_clusters in [(Columns.of(frame), frame["cluster_id"].n_unique())]
         for name, metric in metrics.items()
     ]

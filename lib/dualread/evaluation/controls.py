@@ -17,7 +17,7 @@ from dualread.evaluation.metric import PairMean, PairMetric
 from dualread.evaluation.metrics import discrimination, grounding
 from dualread.evaluation.pair_metrics import drop, of_sample, preference
 
-_FIXED, _SHUFFLED, _IMAGE = decisive("fixed"), decisive("shuffled"), "shuffled_image_id"
+_FIXED, _SHUFFLED, _IMAGE = decisive("fixed"), decisive("shuffled"), "shuffled_cluster_id"
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
 
 # On the donor pairs with a forced answer.

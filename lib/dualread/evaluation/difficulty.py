@@ -22,7 +22,7 @@ from dualread.errors import UndefinedMetricError
 from dualread.evaluation.contrasts import OverSeeds, tested
 from dualread.evaluation.metrics.discrimination import accuracy, auroc
 from dualread.evaluation.samples import mean_sample
-from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
+from dualread.evaluation.statistics.bootstrap import ClusterDraws, image_cluster_replicates
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, mean_kernel
 from dualread.evaluation.statistics.proportion import korn_graubard
 
@@ -81,7 +81,7 @@ def exchange(image_ids: Sequence[str], questions: Sequence[str], answers: Sequen
     return partners
 
 
-def controls(runs: Sequence[RunAnswers], nulls: Sequence[str], draws: ImageDraws) -> list[dict[str, Any]]:
+def controls(runs: Sequence[RunAnswers], nulls: Sequence[str], draws: ClusterDraws) -> list[dict[str, Any]]:
     """Return the rows of both controls for one backbone, as `schema.columns.DIFFICULTY` describes them.
 
     Args:
@@ -122,7 +122,7 @@ def _auroc(
     scores: Sequence[np.ndarray | str],
     about: Sequence[np.ndarray],
     taken: Sequence[np.ndarray],
-    draws: ImageDraws,
+    draws: ClusterDraws,
 ) -> OverSeeds:
     """Return the AUROC for the answers at the places `about` of each run, with the scores at the places `taken`."""
     aurocs = []
@@ -133,19 +133,19 @@ def _auroc(
             aurocs.append(_RunMetric(value=None, reason=all_scores, replicates=nothing, image_ids=images, carriers=0))
             continue
         score = all_scores[others]
-        kernel = auroc_kernel(score, correct, draws.cluster_of(images), len(draws.image_ids))
+        kernel = auroc_kernel(score, correct, draws.cluster_of(images), len(draws.cluster_ids))
         # A difference rests on the images with the rarer kind of answer.
         rarer = min(len({images[i] for i in np.flatnonzero(kind)}) for kind in (correct, ~correct))
         aurocs.append(_measured(partial(auroc, score, correct), kernel, images, draws, carriers=rarer))
     return _over_seeds(runs, aurocs)
 
 
-def _accuracy(runs: Sequence[RunAnswers], hazy: bool, draws: ImageDraws) -> OverSeeds:
+def _accuracy(runs: Sequence[RunAnswers], hazy: bool, draws: ClusterDraws) -> OverSeeds:
     accuracies = []
     for run in runs:
         rows = np.flatnonzero((run.haze > 0) == hazy)
         images, correct = _images(run, rows), run.correct[rows]
-        kernel = mean_kernel(correct.astype(np.float64), draws.cluster_of(images), len(draws.image_ids))
+        kernel = mean_kernel(correct.astype(np.float64), draws.cluster_of(images), len(draws.cluster_ids))
         accuracies.append(_measured(partial(accuracy, correct), kernel, images, draws, carriers=len(set(images))))
     return _over_seeds(runs, accuracies)
 
@@ -165,7 +165,7 @@ def _images(run: RunAnswers, rows: np.ndarray) -> list[str]:
 
 
 def _measured(
-    metric: Callable[[], float], kernel: Kernel, images: Sequence[str], draws: ImageDraws, *, carriers: int
+    metric: Callable[[], float], kernel: Kernel, images: Sequence[str], draws: ClusterDraws, *, carriers: int
 ) -> _RunMetric:
     value, reason, replicates = None, None, np.empty(0)
     try:

@@ -22,7 +22,7 @@ from dualread.evaluation.metric import AnswerMetric, PairMetric
 from dualread.evaluation.metrics import calibration_chance
 from dualread.evaluation.pair_metrics import PAIR_METRICS, PairValues, limits, stored_pairs
 from dualread.evaluation.replicates import replicates
-from dualread.evaluation.statistics.bootstrap import ImageDraws, including, interval
+from dualread.evaluation.statistics.bootstrap import ClusterDraws, including, interval
 from dualread.evaluation.statistics.clusters import InEffect
 from dualread.evaluation.statistics.proportion import share_interval
 from dualread.evaluation.statistics.t_intervals import Limits
@@ -57,7 +57,9 @@ class MethodEstimates:
     pairs: Mapping[str, PairValues]
 
 
-def estimate(cell: CellColumns, draws: ImageDraws, further: Collection[str] = ()) -> tuple[list[dict], MethodEstimates]:
+def estimate(
+    cell: CellColumns, draws: ClusterDraws, further: Collection[str] = ()
+) -> tuple[list[dict], MethodEstimates]:
     """Return one mapping per (subset, metric), and what comparisons on all questions need.
 
     An undefined metric has a null estimate and a reason. A metric with a percentile interval has a further row
@@ -81,7 +83,7 @@ def estimate(cell: CellColumns, draws: ImageDraws, further: Collection[str] = ()
         for row in _rows(subset, part, draws, answer_metrics):
             if row.metric in _WITH_PERCENTILES:
                 if row.metric in known and len(known[row.metric]):
-                    row = row._replace(reason=row.reason or why_none(part.answers.codes("image_id")))
+                    row = row._replace(reason=row.reason or why_none(part.answers.codes("cluster_id")))
                 rows += _with_percentiles(row, known.get(row.metric))
             else:
                 rows.append(row._asdict())
@@ -91,13 +93,13 @@ def estimate(cell: CellColumns, draws: ImageDraws, further: Collection[str] = ()
 
 
 def _rows(
-    subset: str, cell: CellColumns, draws: ImageDraws, answer_metrics: Mapping[str, AnswerMetric]
+    subset: str, cell: CellColumns, draws: ClusterDraws, answer_metrics: Mapping[str, AnswerMetric]
 ) -> Iterator[Estimate]:
-    sizes = {"n": len(cell.answers), "n_clusters": cell.answers.n_distinct("image_id", all_rows(cell.answers))}
+    sizes = {"n": len(cell.answers), "n_clusters": cell.answers.n_distinct("cluster_id", all_rows(cell.answers))}
     for name, metric in answer_metrics.items():
         row = measure(subset, name, metric.value, cell.answers, **sizes)
         if metric.counts is not None and row.estimate is not None and draws.replicates:
-            image = cell.answers.codes("image_id")
+            image = cell.answers.codes("cluster_id")
             row = with_limits(row, share_interval(metric.counts(cell.answers), image), image)
         yield row
         if name == "ece15":
@@ -131,7 +133,7 @@ def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, PairMet
             yield undefined(subset, name, rows)
         else:
             chosen = rows.mask(metric.mask)
-            n, n_clusters = int(np.count_nonzero(chosen)), rows.n_distinct("source_image_id", chosen)
+            n, n_clusters = int(np.count_nonzero(chosen)), rows.n_distinct("source_cluster_id", chosen)
             row = measure(subset, name, metric.value, rows, n=n, n_clusters=n_clusters)
             ends = None
             if metric.of_pairs is not None and row.estimate is not None:
@@ -139,13 +141,13 @@ def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, PairMet
             if metric.of_pairs is None or row.estimate is None:
                 yield row
             else:
-                sides = rows.image_numbers("source_image_id", metric.of_pairs.other)[:, chosen]
+                sides = rows.cluster_numbers("source_cluster_id", metric.of_pairs.other)[:, chosen]
                 yield with_limits(row, ends, *sides)
 
 
-def noise_floor(answers: Columns, draws: ImageDraws) -> float:
+def noise_floor(answers: Columns, draws: ClusterDraws) -> float:
     """Return the ECE that calibrated confidences reach by chance; all methods meet the same signs of the images."""
-    images = answers.cluster("image_id", draws), len(draws.image_ids)
+    images = answers.cluster("cluster_id", draws), len(draws.cluster_ids)
     return calibration_chance.ece_noise_floor(answers["confidence"], answers["correct"], *images, draws.names)
 
 

@@ -16,6 +16,7 @@ from dualread.evaluation.side_by_side import (
     beside,
     beside_original,
     check_same_questions,
+    clusters_for_images,
     conditions_of,
     refuse_rows,
     some,
@@ -33,16 +34,16 @@ class Joined:
     """The confidences of one method on one (data set, split), joined with the labels.
 
     Attributes:
-        answers: One row per question: sample_id, question_key, answer_type, image_id, correct, confidence, imputed.
-        pairs: One row per donor pair: sample_id, answer_type, source_image_id, donor_image_id, and correct,
+        answers: One row per question: sample_id, question_key, answer_type, cluster_id, correct, confidence, imputed.
+        pairs: One row per donor pair: sample_id, answer_type, source_cluster_id, donor_cluster_id, and correct,
             canonical_answer and confidence, each with the suffixes _real and _donor.
         fixed: The columns of `pairs`, and correct and confidence with the suffix _fixed: the source's answer, forced on
             the donor's image and judged against the donor's gold answer.
-        shuffled: One row per question: sample_id, answer_type, source_image_id, shuffled_image_id, and correct and
+        shuffled: One row per question: sample_id, answer_type, source_cluster_id, shuffled_cluster_id, and correct and
             confidence, each with the suffixes _real and _shuffled, judged against the question's own gold answer.
         conditions: If there is a condition that is none of these, by name every condition, original first: one row per
-            question that it asks: sample_id, answer_type, source_image_id, other_image_id, and correct and confidence,
-            each with the suffixes _real, of the condition original, and _other.
+            question that it asks: sample_id, answer_type, source_cluster_id, other_cluster_id, and correct and
+            confidence, each with the suffixes _real, of the condition original, and _other.
     """
 
     answers: pl.DataFrame
@@ -64,7 +65,7 @@ def join(
 
     Args:
         where: "dataset/split", which errors name.
-        manifest: The manifest table.
+        manifest: The manifest table: sample_id, question_key, answer_type, image_id, cluster_id.
         pairs: The pairs table; None, or without rows, where there are no donors.
         predictions: One method's predictions by condition.
         graded: Graded completions by condition.
@@ -95,10 +96,13 @@ def join(
         paired = _paired(where, answers, _condition(where, scored, "donor"), _sorted(pairs))
         fixed = _fixed(where, paired, scored[FIXED_PREFIX]) if FIXED_PREFIX in scored else _why(FIXED_PREFIX, graded)
     shuffled = _shuffled(where, answers, scored[SHUFFLED]) if SHUFFLED in scored else _why(SHUFFLED, graded)
+    by_cluster = clusters_for_images(manifest)
+    answers = by_cluster(answers)
     others = {
-        name: beside_original(where, name, answers, scored[name]) if name in scored else _why(name, graded)
+        name: beside_original(where, name, answers, by_cluster(scored[name])) if name in scored else _why(name, graded)
         for name in conditions_of(graded)
     }
+    paired, fixed, shuffled = map(by_cluster, (paired, fixed, shuffled))
     return Joined(answers=answers, pairs=paired, fixed=fixed, shuffled=shuffled, conditions=others)
 
 

@@ -97,7 +97,7 @@ class PairMean:
     """
 
     values: Callable[[Columns], np.ndarray]
-    other: str = "donor_image_id"
+    other: str = "donor_cluster_id"
     low: float = 0.0
     high: float = 1.0
 
@@ -106,7 +106,7 @@ class PairMean:
         values = self.values(rows)
         if np.isnan(values).all():
             return None
-        return pair_shifts(values, *rows.image_numbers("source_image_id", self.other)) * (self.high - self.low)
+        return pair_shifts(values, *rows.cluster_numbers("source_cluster_id", self.other)) * (self.high - self.low)
 
 
 @dataclass(frozen=True, kw_only=True)

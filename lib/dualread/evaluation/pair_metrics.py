@@ -59,7 +59,7 @@ def limits(mean: PairMean, rows: Columns, estimate: float) -> Limits:
 
 def pair_values(mean: PairMean, rows: Columns) -> PairValues:
     """Return a mean over pairs pair by pair."""
-    source, donor = rows.image_numbers("source_image_id", mean.other)
+    source, donor = rows.cluster_numbers("source_cluster_id", mean.other)
     return PairValues(values=mean.values(rows), source=source, donor=donor)
 
 
@@ -163,7 +163,7 @@ _TIES = [
 ]
 
 
-def of_sample(name: str, mask: Mask, field: str, *, images: str = "donor_image_id") -> PairMetric:
+def of_sample(name: str, mask: Mask, field: str, *, images: str = "donor_cluster_id") -> PairMetric:
     """Return a flag about the pairs that a CCG-AUC uses: a field of `grounding.Power`."""
     return PairMetric(name=name, value=power(mask, field, images), mask=mask)
 

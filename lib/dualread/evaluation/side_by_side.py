@@ -1,6 +1,7 @@
 """Tables of the same questions side by side: the conditions that answers are committed under, and what must match."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import polars as pl
 
@@ -10,6 +11,21 @@ from dualread.errors import ArtifactError
 FIXED_PREFIX, SHUFFLED = "donor_fixed_prefix", "shuffled_image"
 ORIGINAL, DONOR = "original", "donor"
 _OF_THE_PAPER = (ORIGINAL, DONOR, FIXED_PREFIX, SHUFFLED)
+
+
+def clusters_for_images(manifest: pl.DataFrame) -> Callable[[pl.DataFrame | str], Any]:
+    """Return what puts the cluster of each image of a manifest in the image's place; a reason stays as it is."""
+    shared = manifest.filter(pl.col("cluster_id") != pl.col("image_id"))
+    clusters = dict(shared.select("image_id", "cluster_id").unique().iter_rows())
+
+    def by_cluster(rows: pl.DataFrame | str) -> pl.DataFrame | str:
+        if isinstance(rows, str):
+            return rows
+        images = [name for name in rows.columns if name.endswith("image_id")]
+        rows = rows.with_columns(pl.col(images).replace(clusters)) if clusters else rows
+        return rows.rename({name: f"{name.removesuffix('image_id')}cluster_id" for name in images})
+
+    return by_cluster
 
 
 def conditions_of(graded: Iterable[str]) -> list[str]:
@@ -24,13 +40,15 @@ def beside_original(where: str, condition: str, answers: pl.DataFrame, other: pl
     real = answers.join(other.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
     check_same_questions(shard, other, "answers", real, "manifest")
     # What was done to an image makes another one of it.
-    changed = pl.when(other["image_id"] == real["image_id"]).then(pl.format("{} of {}", pl.lit(condition), "image_id"))
+    changed = pl.when(other["cluster_id"] == real["cluster_id"]).then(
+        pl.format("{} of {}", pl.lit(condition), "cluster_id")
+    )
     return beside(
-        real.select("sample_id", "answer_type", "correct", "confidence", source_image_id="image_id").rename(
+        real.select("sample_id", "answer_type", "correct", "confidence", source_cluster_id="cluster_id").rename(
             {"correct": "correct_real", "confidence": "confidence_real"}
         ),
         other.select(
-            changed.otherwise("image_id").alias("other_image_id"),
+            changed.otherwise("cluster_id").alias("other_cluster_id"),
             correct_other="correct",
             confidence_other="confidence",
         ),

@@ -126,10 +126,10 @@ def choose(answers: Columns, target_risk_percent: Iterable[int]) -> Thresholds:
     """Return the threshold of each rule and target risk on validation answers, or the reason why there is none.
 
     Args:
-        answers: image_id, confidence and correct; one row per answer.
+        answers: cluster_id, confidence and correct; one row per answer.
         target_risk_percent: Largest error rates of the kept answers; whole numbers from 1 to 99.
     """
-    rows = Confidences(answers["confidence"], answers["correct"], answers.image_numbers("image_id")[0])
+    rows = Confidences(answers["confidence"], answers["correct"], answers.cluster_numbers("cluster_id")[0])
     chosen: dict[tuple[str, int], float | str] = {}
     for percent in target_risk_percent:
         for prefix, rule in RULES.items():
@@ -144,11 +144,11 @@ def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
     """Return one mapping per metric as `estimates.estimate` does.
 
     Args:
-        answers: The joined answers of one (data set, split): image_id, confidence and correct.
+        answers: The joined answers of one (data set, split): cluster_id, confidence and correct.
         thresholds: What `choose` found on validation.
     """
-    rows = Confidences(answers["confidence"], answers["correct"], answers.codes("image_id"))
-    n, n_clusters = len(answers), answers.n_distinct("image_id", all_rows(answers))
+    rows = Confidences(answers["confidence"], answers["correct"], answers.codes("cluster_id"))
+    n, n_clusters = len(answers), answers.n_distinct("cluster_id", all_rows(answers))
     return [
         Estimate(
             subset="all",

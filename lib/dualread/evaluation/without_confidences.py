@@ -33,7 +33,7 @@ def without_confidences(
     """Yield one mapping per metric of one (data set, split), as `estimates.estimate` does.
 
     Args:
-        questions: The manifest: answer_type, image_id, content_family.
+        questions: The manifest: answer_type, cluster_id, content_family.
         target_risk_percent: The target risks of thresholds.
         reason: Why there are no confidences.
         conditions: The conditions that have metrics of their own, see `side_by_side.conditions_of`.
@@ -52,5 +52,5 @@ def without_confidences(
 
 
 def _rows(subset: str, names: Iterable[str], asked: pl.DataFrame, reason: str) -> Iterator[dict]:
-    sizes = {"n": len(asked), "n_clusters": asked["image_id"].n_unique()}
+    sizes = {"n": len(asked), "n_clusters": asked["cluster_id"].n_unique()}
     yield from ({**undefined(subset, name, reason)._asdict(), **sizes} for name in names)

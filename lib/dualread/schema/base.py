@@ -99,6 +99,7 @@ BelowOne = Annotated[float, Field(ge=0, lt=1)]
 AS_GIVEN = WrapValidator(_as_given)  # of a number: 3 stays 3, and does not become 3.0, because tables print it
 Split = Literal["train", "validation", "test"]
 Splits = AtLeastOne[Split]
+Unit = Literal["cluster", "image"]  # of roles, donors and resampling
 AnswerType = Literal["open", "closed"]
 # Settings as a file says them, such as those of a plugin, which are checked against the declaration in its file.
 Wire = Mapping[str, Any]

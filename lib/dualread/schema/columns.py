@@ -67,7 +67,14 @@ MANIFEST = Schema(
         "image_file": column(pl.String, "path relative to the artifact: images/<sha256>.<extension>"),
         "image_sha256": column(pl.String, "digest of the image file's bytes"),
         "pixel_sha256": column(pl.String, "digest of the image's size and decoded RGB pixels"),
-        "image_id": column(pl.String, "name of the picture in its data set and split; the cluster of the bootstrap"),
+        "image_id": column(pl.String, "name of the picture in its data set and split"),
+        "cluster_id": column(
+            pl.String,
+            "what has one role and is resampled: the first image of the patient, or the image where none is known",
+        ),
+        "patient_id": nullable(
+            pl.String, "digest of the patient, equal in all splits; null if the data set names none"
+        ),
         "source_row": column(pl.Int64, "0-based row of the official file"),
         "donor_sample_id": nullable(
             pl.String, "the same-question donor that the data set names; null if it names none"

@@ -20,6 +20,7 @@ from dualread.schema.base import (
     Sha256,
     Split,
     Splits,
+    Unit,
     Wire,
 )
 
@@ -136,9 +137,9 @@ class Dataset(Section):
             Annotated[Role, Tag("(value)")] | Annotated[dict[Role, Fraction], Tag("(mapping)")], Discriminator(_kind)
         ],
     ]
-    """What each split is for: one role, or the fraction of its images per role."""
+    """What each split is for: one role, or the fraction of its clusters (patients, or images) per role."""
     seed: int
-    """The seed of the partition by image, and of the draw by `select`."""
+    """The seed of the partition by cluster, and of the draw by `select`."""
     select: Select | None = None
     """Which questions are drawn; without it, all."""
     expect_sha256: dict[Split, Sha256] | None = None
@@ -196,6 +197,8 @@ class BuildManifestSpec(Section):
     """How many bits of 16-bit gray images count where the file does not say it; None refuses dark ones."""
     ct_windows: CtWindows | None = None
     """Three windows [low, high] of Hounsfield units through which CT is shown; None shows what the file says."""
+    resample: Unit = "cluster"
+    """Whether patients are clusters, or every image is its own."""
 
 
 class PairDonorsSpec(Section):

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, PrivateAttr
 
 from dualread.schema.answers import Actor, Condition, Generation, View
 from dualread.schema.backbones import Backbone
-from dualread.schema.base import Above0, AtLeastOne, Name, Names, Positive, Section, Seeds
+from dualread.schema.base import Above0, AtLeastOne, Name, Names, Positive, Section, Seeds, Unit
 from dualread.schema.data import Dataset, Phantom
 from dualread.schema.metrics import Contrast, Metrics
 from dualread.schema.readers import Method
@@ -66,6 +66,9 @@ class Config(Section):
     """The folder of computed artifacts; studies share it."""
     seeds: Seeds
     """One actor is trained per backbone, actor entry and seed."""
+    resample: Unit = "cluster"
+    """What has one role, is never its own donor, and is resampled as a whole: `cluster`, which is the patient where the
+    data set's files name one and else the image; or `image`."""
     machine: Machine
     """The machine that the study runs on."""
     phantoms: dict[Name, Phantom] = Field(default_factory=dict)

@@ -37,7 +37,13 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
         pictures.identity(row)
     refuse_broken(loaded, pictures.broken)
     manifest, audit = build(
-        selected, pictures.files, dataset=spec.dataset, split=spec.split, roles=spec.roles, seed=spec.seed
+        selected,
+        pictures.files,
+        dataset=spec.dataset,
+        split=spec.split,
+        roles=spec.roles,
+        seed=spec.seed,
+        resample=spec.resample,
     )
     refuse_another(manifest, spec.expect_sha256, file=loaded.file, dataset=spec.dataset, split=spec.split)
     images = {pictures.files[row.image]: row.image for row in selected.rows}

@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import each_part, read_table
-from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
+from dualread.data.questions.leakage import count, refuse_leakage, refuse_patients, shared_pictures
 from dualread.schema.base import NoSpec
 from dualread.schema.columns import MANIFEST, THUMBNAILS
 
-_COLUMNS = ("role", "dataset", "split", "image_id", "pixel_sha256")
+_COLUMNS = ("role", "dataset", "split", "image_id", "patient_id", "pixel_sha256")
 
 
 def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -23,6 +23,7 @@ def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:
     looks = (look for folder in folders for part in each_part(folder, THUMBNAILS) for look in part.iter_rows())
     pairs = shared_pictures(rows, looks)
     refuse_leakage(pairs)
+    refuse_patients(rows)
     shared = count(pairs)
     shared.write_parquet(out / "leakage.parquet", compression="zstd")
     pairs.write_parquet(out / "near_duplicates.parquet", compression="zstd")

@@ -27,14 +27,14 @@ from dualread.evaluation.conditions import condition_rows, family_rows
 from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.side_by_side import conditions_of
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
 from dualread.schema.columns import MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
 from dualread.stages._joined import read, read_joined
 
-_OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id")
+_OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id", "cluster_id")
 
 
 def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -100,8 +100,8 @@ def _judged(
     cell, answers, conditions = CellColumns.of(joined), joined.answers, joined.conditions
     n_pairs = 0 if isinstance(joined.pairs, str) else len(joined.pairs)
     del joined  # its tables hold texts, the columns numbers
-    images = tuple(sorted(manifest["image_id"].unique()))
-    draws = ImageDraws(names=(spec.study, *shard), image_ids=images, replicates=spec.metrics.bootstrap.replicates)
+    clusters = tuple(sorted(manifest["cluster_id"].unique()))
+    draws = ClusterDraws(names=(spec.study, *shard), cluster_ids=clusters, replicates=spec.metrics.bootstrap.replicates)
     estimates, kept = estimate(cell, draws, spec.metrics.further or ())
     points = [
         *family_rows(answers, manifest, draws),

@@ -20,7 +20,9 @@ from dualread.schema.metrics import ExportAnswersSpec
 from dualread.stages._joined import read
 
 _ORIGINAL, _DONOR = "original", "donor"
-_OF_MANIFEST = ("dataset", "split", "sample_id", "image_id", "question", "answer_type", "reference_answers")
+_OF_MANIFEST = (
+    *("dataset", "split", "sample_id", "image_id", "cluster_id", "question", "answer_type", "reference_answers"),
+)
 
 
 def compute(spec: ExportAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -63,7 +65,7 @@ def _answers(
         .join(grades, on="sample_id", how="left", validate="m:1")
         .select(
             *("method", pl.lit(spec.study).alias("study"), pl.lit(spec.replicates).alias("replicates")),
-            *("dataset", "split", "sample_id", "image_id", "question", "answer_type", "answer"),
+            *("dataset", "split", "sample_id", "image_id", "cluster_id", "question", "answer_type", "answer"),
             pl.col("reference_answers").alias("reference_answer"),
             *("correct", "confidence"),
         )

@@ -15,7 +15,7 @@ import polars as pl
 from dualread.artifacts.tables import from_rows, reason_of, write_table
 from dualread.errors import ArtifactError
 from dualread.evaluation.difficulty import RunAnswers, controls
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.schema.columns import DIFFICULTY, GRADED, MANIFEST, PREDICTIONS, TRUTH
 from dualread.schema.metrics import MeasureDifficultySpec
 from dualread.stages._joined import read
@@ -32,9 +32,9 @@ def compute(spec: MeasureDifficultySpec, inputs: Mapping[str, Path], out: Path) 
     questions = manifest.join(truth, on="image_id", how="left", validate="m:1").sort("sample_id")
     if unknown := questions.filter(pl.col("haze").is_null())["image_id"].unique().sort().to_list():
         raise ArtifactError(f"{inputs['truth']}: says nothing about {unknown[0]}. Expected a row for every image.")
-    draws = ImageDraws(
+    draws = ClusterDraws(
         names=(spec.study, spec.dataset, spec.split),
-        image_ids=tuple(sorted(manifest["image_id"].unique())),
+        cluster_ids=tuple(sorted(manifest["image_id"].unique())),
         replicates=spec.replicates,
     )
     of_study = {"study": spec.study, "actor": spec.actor, "dataset": spec.dataset}
@@ -44,7 +44,7 @@ def compute(spec: MeasureDifficultySpec, inputs: Mapping[str, Path], out: Path) 
         rows += [{**of_study, "backbone": backbone, **row} for row in controls(runs, spec.nulls, draws)]
     write_table(out / "difficulty.parquet", from_rows(rows, DIFFICULTY), DIFFICULTY)
     n_hazy = truth.join(manifest.select("image_id").unique(), on="image_id").filter(pl.col("haze") > 0).height
-    return f"read {len(draws.image_ids)} images, {n_hazy} of them hazy, wrote {len(rows)} estimates"
+    return f"read {len(draws.cluster_ids)} images, {n_hazy} of them hazy, wrote {len(rows)} estimates"
 
 
 def _run(

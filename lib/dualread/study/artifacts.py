@@ -74,6 +74,7 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
             expect_sha256=(dataset.expect_sha256 or {}).get(w.split),
             bits=dataset.bits,
             ct_windows=dataset.ct_windows,
+            resample=self._study.resample,
         )
         source = self._source_of(w.dataset, w.split)
         return {}, [self.entry(self.at("manifests", w.dataset, w.split), spec, source=source)]

@@ -48,8 +48,8 @@ def test_answers_and_pairs_are_joined(tmp_path):
     assert (list(found.methods), found.cluster, found.subsets, found.withheld) == (["mine"], "image_id", ("all",), {})
     answers, pairs = only(found).answers, only(found).pairs
     assert answers["question_key"].to_list() == ["is there a lesion"] * 2 + ["which organ"] * 2
-    assert answers.select("sample_id", "image_id", "correct", "confidence").rows()[1] == ("q2", "ct-02", False, 0.8)
-    expected = {"source_image_id": "ct-01", "donor_image_id": "ct-02", "correct_real": True, "correct_donor": False}
+    assert answers.select("sample_id", "cluster_id", "correct", "confidence").rows()[1] == ("q2", "ct-02", False, 0.8)
+    expected = {"source_cluster_id": "ct-01", "donor_cluster_id": "ct-02", "correct_real": True, "correct_donor": False}
     expected |= {"canonical_answer_real": "yes", "canonical_answer_donor": "yes"}
     expected |= {"confidence_real": 0.9, "confidence_donor": 0.5, "sample_id": "q1"}
     assert pairs.select(expected.keys()).row(0, named=True) == expected
@@ -60,7 +60,9 @@ def test_confidence_and_correct_are_enough(tmp_path):
     answers = only(found).answers
     rows = [(0.3, False), (0.6, True), (0.8, False), (0.9, True)]
     assert sorted(answers.select("confidence", "correct").rows()) == rows
-    assert answers["image_id"].n_unique() == answers["question_key"].n_unique() == 4  # every row is a cluster by itself
+    assert (
+        answers["cluster_id"].n_unique() == answers["question_key"].n_unique() == 4
+    )  # every row is a cluster by itself
     assert (found.cluster, only(found).pairs) == (None, NO_PAIRS)
     assert found.withheld == {"within_question_auroc": f"no column 'question' in {tmp_path}/mine.csv"}
 
@@ -107,9 +109,9 @@ def test_without_answers_strict_metrics_are_withheld(tmp_path, answers, pairs, r
 def test_another_column_is_the_cluster(tmp_path):
     answers = "patient,sample_id,image_id,confidence,correct\np1,a,i1,0.5,1\np1,b,i2,0.5,1\n"
     found = data_of(tmp_path, answers, cluster="patient")
-    assert (found.cluster, set(only(found).answers["image_id"])) == ("patient", {"p1"})
+    assert (found.cluster, set(only(found).answers["cluster_id"])) == ("patient", {"p1"})
     pairs = "sample_id,donor_patient,donor_correct,donor_confidence\na,p1,0,0.4\n"  # another image of the patient
-    assert only(data_of(tmp_path, answers, pairs, cluster="patient")).pairs["donor_image_id"].to_list() == ["p1"]
+    assert only(data_of(tmp_path, answers, pairs, cluster="patient")).pairs["donor_cluster_id"].to_list() == ["p1"]
 
 
 def test_a_table_may_have_several_methods(tmp_path):
@@ -152,7 +154,7 @@ def test_equal_names_in_two_data_sets_or_splits_are_different_images_and_questio
     med, rad = parts(tmp_path, TWO_SETS, TWO_SETS_PAIRS)
     assert (med.dataset, rad.dataset) == ("med", "rad")
     assert [only(one).answers.height for one in (med, rad)] == [1, 2]
-    assert (only(med).pairs, only(rad).pairs["donor_image_id"].to_list()) == (NO_PAIRS, ["synpic2"])
+    assert (only(med).pairs, only(rad).pairs["donor_cluster_id"].to_list()) == (NO_PAIRS, ["synpic2"])
     text = TWO_SETS.replace("dataset,", "dataset,split,").replace("rad,q1", "rad,test,q1")
     text = text.replace("rad,q2", "rad,dev,q1").replace("med,q1", "med,test,q1")
     assert [one.dataset for one in parts(tmp_path, text)] == ["med/test", "rad/dev", "rad/test"]
@@ -257,3 +259,46 @@ def test_labels_that_contradict_the_answers_are_said(tmp_path):
     assert data_of(tmp_path, WITH_GOLDS).warnings == ()
     without_golds = WITH_GOLDS.replace("yes,Yes,1", "yes,,0").replace("no,no,1", "no,?,0")  # nothing to compare with
     assert data_of(tmp_path, without_golds).warnings == ()
+
+
+PATIENTS = """\
+sample_id,image_id,cluster_id,correct,confidence
+q1,ct-01,kim,1,0.9
+q2,ct-02,kim,0,0.8
+q3,ct-03,lee,1,0.7
+"""
+DONORS = """\
+sample_id,donor_image_id,donor_correct,donor_confidence
+q1,ct-03,0,0.4
+q3,ct-02,0,0.6
+q2,ct-09,1,0.5
+"""
+
+
+@pytest.mark.parametrize(("column", "options"), [("cluster_id", {}), ("patient", {"cluster": "patient"})])
+def test_patients_are_resampled_and_those_of_donors_are_known_by_their_images(tmp_path, column, options):
+    found = data_of(tmp_path, PATIENTS.replace("cluster_id", column), DONORS, **options)
+    assert (found.cluster, found.unit) == (column, {"cluster_id": "cluster"}.get(column, column))
+    assert only(found).answers["cluster_id"].to_list() == ["kim", "kim", "lee"]
+    sides = only(found).pairs.select("sample_id", "source_cluster_id", "donor_cluster_id").rows()
+    # Nothing is known of ct-09, which is a cluster by itself.
+    assert sides == [("q1", "kim", "lee"), ("q2", "kim", "ct-09"), ("q3", "lee", "kim")]
+
+
+def test_clusters_that_are_the_images_are_images(tmp_path):
+    same = PATIENTS.replace("kim", "ct-01", 1).replace("kim", "ct-02").replace("lee", "ct-03")
+    assert (data_of(tmp_path, same).cluster, data_of(tmp_path, same).unit) == ("image_id", "image")
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        (PATIENTS.replace("ct-02", "ct-01"), "the image 'ct-01' is in cluster_id 'kim' and 'lee'; expected one."),
+        (PATIENTS.replace("q2,ct-02,kim", "q2,ct-02,"), "column 'cluster_id'"),
+    ],
+)
+def test_an_image_has_one_cluster(tmp_path, answers, sentence):
+    answers = answers.replace("q2,ct-01,kim", "q2,ct-01,lee")
+    with pytest.raises(DataError) as caught:
+        data_of(tmp_path, answers, DONORS)
+    assert sentence in str(caught.value)

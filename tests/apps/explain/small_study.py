@@ -94,10 +94,18 @@ class SmallStudy:
         row |= {"sample_id": f"{name}/test/1", "dataset": name, "split": "test", "role": "test", "options": []}
         row |= {"question": "Is the lung clear?", "question_key": "q", "reference_answers": ["yes"]}
         row |= {"answer_type": "closed", "image_file": "images/a.png", "image_sha256": "a", "pixel_sha256": "a"}
-        row |= {"image_id": "image-a", "source_row": 0}
+        row |= {"image_id": "image-a", "cluster_id": "image-a", "source_row": 0}
         rows = [row]
         if name == "far":
-            rows.append({**row, "sample_id": "far/test/2", "reference_answers": ["no"], "image_id": "image-b"})
+            rows.append(
+                {
+                    **row,
+                    "sample_id": "far/test/2",
+                    "reference_answers": ["no"],
+                    "image_id": "image-b",
+                    "cluster_id": "image-b",
+                }
+            )
         return self._publish("build_manifest", f"manifests/{name}/test", _table(rows, MANIFEST), {"dataset": name}, {})
 
     def _pairs(self) -> Manifest:

@@ -27,7 +27,7 @@ RECORDS = {
             "qid": 1,
             "phrase_type": "freeform",
             "qid_linked_id": "03f4",
-            "image_case_url": "https://medpix.nlm.nih.gov",
+            "image_case_url": "https://medpix.nlm.nih.gov/case?id=48e1dd0e-8552-46ad-a354-5eb55be86de6",
         },
         **{"image_name": "synpic54610.jpg", "image_organ": "HEAD", "evaluation": "not evaluated"},
         **{"question": "Are regions of the brain infarcted?", "question_rephrase": "NULL", "question_relation": "NULL"},

@@ -66,6 +66,8 @@ def test_columns_of_a_row():
             "image_sha256": "s-i1",
             "pixel_sha256": "p",
             "image_id": "i1",
+            "cluster_id": "i1",
+            "patient_id": None,
             "source_row": 5,
             "donor_sample_id": None,
         }

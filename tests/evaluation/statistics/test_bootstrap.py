@@ -3,13 +3,15 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from dualread.evaluation.statistics.bootstrap import ImageDraws, chunk_of, image_cluster_replicates, interval
+from dualread.evaluation.statistics.bootstrap import ClusterDraws, chunk_of, image_cluster_replicates, interval
 from dualread.evaluation.statistics.kernels import auroc_kernel, mean_kernel
 from dualread.seeding import generator
 
 
 def draws(n_images=12, replicates=50, names=("study", "slake", "test")):
-    return ImageDraws(names=names, image_ids=tuple(f"image-{k:02d}" for k in range(n_images)), replicates=replicates)
+    return ClusterDraws(
+        names=names, cluster_ids=tuple(f"image-{k:02d}" for k in range(n_images)), replicates=replicates
+    )
 
 
 def interval_of(kernel, draws):
@@ -29,7 +31,9 @@ def test_many_draws_of_one_image_are_counted(n_images, monkeypatch):
             return np.full(size, low)
 
     monkeypatch.setattr("dualread.evaluation.statistics.bootstrap.generator", lambda *names: Stream())
-    (weights,) = ImageDraws(names=("x",), image_ids=tuple(f"{k:03d}" for k in range(n_images)), replicates=2).weights()
+    (weights,) = ClusterDraws(
+        names=("x",), cluster_ids=tuple(f"{k:03d}" for k in range(n_images)), replicates=2
+    ).weights()
     assert weights[0].tolist() == [n_images, n_images]  # more than the 255 that a byte holds
 
 

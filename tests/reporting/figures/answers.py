@@ -22,7 +22,7 @@ _TYPES = {"confidence": pl.Float64, "correct": pl.Boolean}
 def answers(confidence, correct, *, images=None, **names) -> pl.DataFrame:
     """Return answers of one run, `names` being its backbone, method, dataset and seed; each on an image of its own."""
     ids = [f"q{number}" for number in range(len(confidence))]
-    columns = {"sample_id": ids, "image_id": images or ids, "confidence": confidence, "correct": correct}
+    columns = {"sample_id": ids, "cluster_id": images or ids, "confidence": confidence, "correct": correct}
     frame = pl.DataFrame(columns, schema_overrides=_TYPES)
     run = {"backbone": "tiny", "method": "psr", "dataset": "slake", "seed": 17, **names}
     return frame.select(*(pl.lit(value).alias(key) for key, value in run.items()), pl.all())

@@ -14,8 +14,8 @@ from tests.specs import changed
 
 def answers(confidence, correct, images=None):
     images = images or [f"image {k}" for k in range(len(confidence))]
-    types = {"image_id": pl.String, "confidence": pl.Float64, "correct": bool}
-    return pl.DataFrame({"image_id": images, "confidence": confidence, "correct": correct}, schema=types)
+    types = {"cluster_id": pl.String, "confidence": pl.Float64, "correct": bool}
+    return pl.DataFrame({"cluster_id": images, "confidence": confidence, "correct": correct}, schema=types)
 
 
 # .2 and .25 are in [3/15, 4/15), 1.0 and .95 in [14/15, 1]

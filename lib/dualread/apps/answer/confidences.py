@@ -34,7 +34,16 @@ from dualread.store.digest import raw_digest
 from dualread.store.runner import Runner
 from dualread.store.store import Store
 
-_OF_ANSWERS = ("sample_id", "image_id", "question", "answer_type", "answer", "reference_answer", "correct")
+_OF_ANSWERS = (
+    "sample_id",
+    "image_id",
+    "cluster_id",
+    "question",
+    "answer_type",
+    "answer",
+    "reference_answer",
+    "correct",
+)
 
 
 def confidences(
@@ -79,8 +88,8 @@ def confidences(
 
     Returns:
         One row per example, in their order, as a frame of polars, or of pandas if `examples` is one: sample_id, part,
-        image_id, question, answer_type, answer (null if it has no valid form), reference_answer and correct (null
-        without a reference), `confidence_<method>` for each method, `reason`, and the examples' own further
+        image_id, cluster_id, question, answer_type, answer (null if it has no valid form), reference_answer and correct
+        (null without a reference), `confidence_<method>` for each method, `reason`, and the examples' own further
         columns. Where a method could not be fitted, its column is null. An answer that does not exist, or of which
         nothing is left in canonical form, has no confidence, and `reason` says why; a study's own tables keep
         what readers say of it, as the paper does. `dualread.evaluate` takes this frame.

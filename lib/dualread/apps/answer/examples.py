@@ -6,7 +6,7 @@ An example has an `image` (a path, bytes, a picture of Pillow, an array) and a `
     options             the options of a multiple-choice question
     part                fit, validation or test; without it, test
     id                  its name, also as sample_id or question_id; by default a digest of question, options and image
-    answer_type, image_id, modality, location, content_family       as in the tables of a study
+    answer_type, image_id, group, modality, location, content_family    as in the tables of a study
 
 Other columns are kept, and come back with the answers. Folders hold links to the images' files, or copies of pictures
 in memory, under the digests of their content, so that neither names nor the order of rows change anything.
@@ -34,7 +34,7 @@ from dualread.store.digest import replace_text, sha256_file
 PARTS = {"fit": "train", "validation": "validation", "test": "test"}
 _IDS = ("id", "sample_id", "question_id")
 _REFERENCES = ("reference_answers", "reference_answer", "answer")  # the first of them that there is
-_OPTIONAL = ("options", "answer_type", "image_id", "modality", "location", "content_family")
+_OPTIONAL = ("options", "answer_type", "image_id", "group", "modality", "location", "content_family")
 # Columns that the result has; those of the examples have another meaning, or are of an earlier result.
 _OF_RESULT = (*_IDS, *_REFERENCES, "part", "split", "image", "correct", "method", "confidence", "study", "replicates")
 _TABLE = "rows.jsonl"

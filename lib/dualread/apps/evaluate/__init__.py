@@ -29,6 +29,7 @@ these columns:
   answer              the answer (if `correct` is given, it is used only for Strict CCG-AUC)
   reference_answer    the gold answer, or a list of accepted ones; --alternatives '#' accepts a and b for `a#b`
   image_id          optional without --pairs: intervals resample images; without it, rows count as independent
+  cluster_id        optional: what intervals resample in place of images, such as the patient
   question          optional: for the within-question AUROC
   answer_type       optional: open or closed; each gets its own metrics (--all)
   method            optional: the method that gave the confidence. All methods are evaluated on the same resamples
@@ -61,8 +62,8 @@ PAIRS adds CCG-AUC. It has one row per question that was asked again on another 
 gold answer is different:
 
   sample_id         the question in PREDICTIONS
-  donor_image_id    the donor's image (with --cluster COLUMN: donor_COLUMN). An image without an answer in
-                    PREDICTIONS is a cluster by itself
+  donor_image_id    the donor's image. Its cluster is that of the image in PREDICTIONS, or donor_COLUMN with
+                    --cluster COLUMN; an image without an answer in PREDICTIONS is a cluster by itself
   donor_confidence  confidence in the answer on the donor's image; or donor_score
   donor_correct     whether that answer is correct there; or donor_answer and donor_reference_answer
   donor_answer      optional: for Strict CCG-AUC, with `answer` in PREDICTIONS
@@ -200,7 +201,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="COLUMN",
-        help="resample the values of this column, such as patients, instead of image_id",
+        help="resample the values of this column, such as patients, instead of cluster_id or image_id",
     )
     parser.add_argument(
         "--replicates",

@@ -14,7 +14,7 @@ from dualread.grading.canonical import question_key
 
 __all__ = ["IMAGE", "NO_PAIRS", "EvaluationData", "evaluation_data"]
 
-IMAGE = "image_id"
+IMAGE, CLUSTER = "image_id", "cluster_id"
 NO_PAIRS = "no pairs (--pairs)"
 _KEY = ["method", "sample_id"]
 _UNSORTED = ("golds", "answer", "reference_answer", "equal", "row")
@@ -27,7 +27,7 @@ class EvaluationData:
     Attributes:
         source: The table of answers.
         dataset: Name of the data set; None if the table names none.
-        methods: One `Joined` per method, sorted by name. Its `image_id` is the cluster, whatever the column's name.
+        methods: One `Joined` per method, sorted by name. Its clusters are the values of `cluster`.
         cluster: The column whose values are resampled; None if every row is a cluster by itself.
         named: Whether the table names its questions (sample_id).
         subsets: "all"; also "open" and "closed" if there are answer types.
@@ -56,7 +56,8 @@ class EvaluationData:
     @property
     def unit(self) -> str:
         """The word for what is resampled: image, the name of another column, or answer."""
-        return "answer" if self.cluster is None else "image" if self.cluster == IMAGE else self.cluster
+        words = {None: "answer", IMAGE: "image", CLUSTER: "cluster"}
+        return words.get(self.cluster) or str(self.cluster)
 
     def rows_of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of a result's `frame` that are about this data set."""
@@ -71,7 +72,7 @@ def evaluation_data(
     Args:
         answers: Its rows of a question and a method are unique; equal image ids of two data sets are two images.
         pairs: The donor pairs.
-        cluster: The column whose values are resampled; by default image_id, if there is one.
+        cluster: The column whose values are resampled; by default cluster_id, or image_id, if there is one.
 
     Raises:
         DataError: A column is missing, a question occurs twice, or a pair has no answer, is on the question's own image
@@ -80,7 +81,9 @@ def evaluation_data(
     answers.need("confidence", "the probability that the answer is correct, and no column 'score'")
     if cluster is not None:
         answers.need(cluster, "which --cluster names")
-    cluster = cluster or (IMAGE if answers.has(IMAGE) else None)
+    cluster = cluster or _default_cluster(answers)
+    if pairs is not None and cluster and not pairs.has(f"donor_{cluster}"):
+        pairs = _with_clusters(pairs, answers, cluster)
     if pairs is not None:
         for column in (cluster or IMAGE, "sample_id"):
             answers.need(column, "which --pairs needs")
@@ -109,6 +112,28 @@ def evaluation_data(
     spelled_twice = _spelled_twice(answers, [*_KEY, *names, *([cluster] if cluster else [])])
     data_sets[0] = replace(data_sets[0], warnings=(*spelled_twice, *data_sets[0].warnings))
     return data_sets
+
+
+def _default_cluster(answers: CheckedTable) -> str | None:
+    """Return the column that is resampled where none is named; clusters that are the images change no word."""
+    if answers.has(IMAGE) and answers.has(CLUSTER) and (answers.frame[IMAGE] == answers.frame[CLUSTER]).all():
+        return IMAGE
+    return next((name for name in (CLUSTER, IMAGE) if answers.has(name)), None)
+
+
+def _with_clusters(pairs: CheckedTable, answers: CheckedTable, cluster: str) -> CheckedTable:
+    """Return the pairs with the cluster of each donor's image; an image without an answer is one by itself."""
+    image, donor = f"donor_{IMAGE}", f"donor_{cluster}"
+    names = [name for name in ("dataset", "split") if answers.has(name) and pairs.has(name)]
+    if not (answers.has(IMAGE) and pairs.has(image)):
+        return pairs
+    known = answers.frame.select(*names, pl.col(IMAGE).alias(image), pl.col(cluster).alias(donor)).unique()
+    if len(twice := known.filter(pl.struct(*names, image).is_duplicated()).sort(image, donor)):
+        raise answers.error(
+            f"the image {twice[image][0]!r} is in {cluster} {twice[donor][0]!r} and {twice[donor][1]!r}; expected one."
+        )
+    frame = pairs.frame.join(known, on=[*names, image], how="left", validate="m:1", maintain_order="left")
+    return replace(pairs, frame=frame.with_columns(pl.col(donor).fill_null(pl.col(image))))
 
 
 def _rows_of(table: CheckedTable, names: Mapping[str, str]) -> CheckedTable:
@@ -162,7 +187,7 @@ def _answers(table: CheckedTable, cluster: str | None) -> pl.DataFrame:
     columns.append(pl.col("answer_type") if table.has("answer_type") else pl.lit("").alias("answer_type"))
     if table.has("question"):
         columns.append(mapped_texts(frame["question"], question_key).alias("question_key"))
-    columns += [pl.col(cluster).alias("image_id")] if cluster else []
+    columns += [pl.col(cluster).alias("cluster_id")] if cluster else []
     answers = frame.select(*columns, *([pl.col("sample_id")] if table.has("sample_id") else []), "row")
     if table.has("sample_id"):
         _refuse_twice(table, answers)
@@ -170,7 +195,7 @@ def _answers(table: CheckedTable, cluster: str | None) -> pl.DataFrame:
         order = [column for column in answers.columns if column not in _UNSORTED]
         numbers = pl.int_range(pl.len()).over("method").cast(pl.String).str.zfill(12)
         answers = answers.sort(order).with_columns(sample_id=numbers)
-    absent = [name for name in ("question_key", "image_id") if name not in answers.columns]
+    absent = [name for name in ("question_key", "cluster_id") if name not in answers.columns]
     return answers.with_columns(pl.lit(False).alias("imputed"), *(pl.col("sample_id").alias(name) for name in absent))
 
 
@@ -184,7 +209,7 @@ def _donors(pairs: CheckedTable, answers: pl.DataFrame, table: CheckedTable, clu
         "sample_id",
         "row",
         *graded_columns(pairs, "donor_"),
-        donor_image_id=f"donor_{cluster}",
+        donor_cluster_id=f"donor_{cluster}",
         is_score="is_score",
         confidence="donor_confidence",
     )
@@ -197,17 +222,17 @@ def _donors(pairs: CheckedTable, answers: pl.DataFrame, table: CheckedTable, clu
             f"{len(unknown)} of {len(donors)} pairs have no answer in {table.source}, the first in row {row}: sample_id"
             f" {question!r}, method {method!r}. Add the answers or drop the pairs."
         )
-    donors = donors.join(answers.select(*_KEY, source_image_id="image_id"), on=_KEY, how="left", validate="1:1")
-    plain = _spelling(_spelling(donors, "source_image_id", "source"), "donor_image_id", "donor").sort("row")
+    donors = donors.join(answers.select(*_KEY, source_cluster_id="cluster_id"), on=_KEY, how="left", validate="1:1")
+    plain = _spelling(_spelling(donors, "source_cluster_id", "source"), "donor_cluster_id", "donor").sort("row")
     source, donor = pl.col("source"), pl.col("donor")
     same = plain.filter((source == donor) | source.str.ends_with("/" + donor) | donor.str.ends_with("/" + source))
     if cluster == IMAGE and len(same):  # two images of one patient may be a pair, but never one image
         raise pairs.error(
-            f"row {same['row'][0]}: the donor's image {same['donor_image_id'][0]!r} is that of the question"
-            f" ({same['source_image_id'][0]!r}); expected another image. It is so in {len(same)} rows."
+            f"row {same['row'][0]}: the donor's image {same['donor_cluster_id'][0]!r} is that of the question"
+            f" ({same['source_cluster_id'][0]!r}); expected another image. It is so in {len(same)} rows."
         )
-    _refuse_spelled_otherwise(pairs, f"donor_{cluster}", donors["donor_image_id"], answers["image_id"])
-    _refuse_same_gold(pairs, donors, answers)
+    _refuse_spelled_otherwise(pairs, f"donor_{cluster}", donors["donor_cluster_id"], answers["cluster_id"])
+    _refuse_same_gold(pairs, donors, answers, are_images=cluster == IMAGE)
     return donors
 
 
@@ -234,18 +259,19 @@ def _refuse_twice(table: CheckedTable, frame: pl.DataFrame) -> None:
         )
 
 
-def _refuse_same_gold(pairs: CheckedTable, donors: pl.DataFrame, answers: pl.DataFrame) -> None:
+def _refuse_same_gold(pairs: CheckedTable, donors: pl.DataFrame, answers: pl.DataFrame, *, are_images: bool) -> None:
     """Refuse pairs whose gold answers are equal, or must be because one answer is marked as right on both images."""
-    # The donor's gold answer is that of the pairs, or else that of the same question about its image in the answers.
+    # The donor's gold answer is that of the pairs, or else that of the same question about its image in the answers;
+    # another image of the same patient may have another.
     columns = [name for name in ("golds", "question_key", "canonical_answer", "correct") if name in answers.columns]
     rows = donors.join(answers.select(*_KEY, *columns), on=_KEY, how="left", suffix="_source", maintain_order="left")
     problems = []
-    if "golds" in columns:
+    if "golds" in columns and (are_images or "golds" in donors.columns):
         if "golds" not in donors.columns:
-            place = ["question_key", "image_id"]
+            place = ["question_key", "cluster_id"]
             known = answers.select(*place, "golds").unique().unique(place, keep="none")
             rows = rows.rename({"golds": "golds_source"})
-            rows = rows.join(known, left_on=["question_key", "donor_image_id"], right_on=place, how="left")
+            rows = rows.join(known, left_on=["question_key", "donor_cluster_id"], right_on=place, how="left")
         same = pl.col("golds").list.set_intersection("golds_source").list.len() > 0
         problems.append((rows.filter(same), "the gold answer on the donor's image is that of the question"))
     if "canonical_answer" in columns and "canonical_answer" in donors.columns:
@@ -295,9 +321,14 @@ def _joined(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None) -> J
 
     def complete(frame: pl.DataFrame) -> pl.DataFrame:
         is_there = "canonical_answer" in frame.columns
-        return (frame if is_there else frame.with_columns(canonical_answer=pl.lit(None, pl.String))).sort("sample_id")
+        graded = frame if is_there else frame.with_columns(canonical_answer=pl.lit(None, pl.String))
+        return graded.sort("sample_id")
 
-    answers, pairs = complete(answers), None if pairs is None else complete(pairs)
+    # To the join, a cluster is an image of its own.
+    answers = complete(answers).with_columns(image_id="cluster_id")
+    if pairs is not None:
+        names = {"source_cluster_id": "source_image_id", "donor_cluster_id": "donor_image_id"}
+        pairs = complete(pairs).rename(names)
     if pairs is None or pairs.is_empty():
         alone = {"original": answers}
         return replace(

@@ -17,7 +17,7 @@ from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
 from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
-from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.schema.columns import CONTRASTS, METRICS
 from dualread.schema.metrics import ContrastSpec
 
@@ -74,9 +74,9 @@ def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetr
     else:  # those of the study
         names = (*cells.resamples, *([str(seed)] if seed else []))
     for method, evaluated in cells.methods.items():
-        clusters = tuple(sorted(set(evaluated.answers["image_id"])))
+        clusters = tuple(sorted(set(evaluated.answers["cluster_id"])))
         n_draws = replicates if len(clusters) > 1 else 0  # all resamples of a single cluster are the same
-        draws = ImageDraws(names=names, image_ids=clusters, replicates=n_draws)
+        draws = ClusterDraws(names=names, cluster_ids=clusters, replicates=n_draws)
         estimates, kept[method] = estimate(CellColumns.of(evaluated), draws, tuple(FURTHER_METRICS))
         rows += [
             {"dataset": cells.dataset, "method": method, **_withheld(row, cells, method)}
@@ -166,7 +166,7 @@ def _of_ece(frame: pl.DataFrame, method: str, baseline: str) -> dict:
 
 def _on_the_same_pairs(measured: DataSetMetrics, methods: Sequence[str]) -> dict[str, dict[str, PairValues]]:
     """Return, by method and metric, the values of all pairs of any of the methods, with images numbered alike."""
-    key = ["sample_id", "source_image_id", "donor_image_id"]
+    key = ["sample_id", "source_cluster_id", "donor_cluster_id"]
     frames = {name: measured.cells.methods[name].pairs for name in methods}
     known = [frame.select(key) for frame in frames.values() if isinstance(frame, pl.DataFrame)]
     if not known:
@@ -193,11 +193,11 @@ def _check_same_questions(measured: DataSetMetrics, method: str, other: str) -> 
         raise DataError(
             f"{cells.source}: no column 'sample_id', which --compare needs to find the answers to the same question."
         )
-    frames = [cells.methods[name].answers.select("sample_id", "image_id") for name in (method, other)]
+    frames = [cells.methods[name].answers.select("sample_id", "cluster_id") for name in (method, other)]
     if frames[0].equals(frames[1]):
         return
     mine, theirs = (
-        dict(cells.methods[name].answers.select("sample_id", "image_id").rows()) for name in (method, other)
+        dict(cells.methods[name].answers.select("sample_id", "cluster_id").rows()) for name in (method, other)
     )
     if mine == theirs:
         return

@@ -155,7 +155,7 @@ def _about(cells: EvaluationData, evaluation: Evaluation) -> Iterator[str]:
     others = set()
     for evaluated in cells.methods.values():
         if not isinstance(evaluated.pairs, str):
-            others |= set(evaluated.pairs["donor_image_id"]) - set(evaluated.answers["image_id"])
+            others |= set(evaluated.pairs["donor_cluster_id"]) - set(evaluated.answers["cluster_id"])
     if others:
         shown = ", ".join(sorted(others)[:_SHOWN]) + (f", ... ({len(others)} in all)" if len(others) > _SHOWN else "")
         yield f"donors whose {cells.cluster} has no answer in {cells.source}, each a cluster by itself: {shown}"
@@ -165,7 +165,7 @@ def _about_intervals(cells: EvaluationData, evaluation: Evaluation) -> str:
     has_pairs = any(not isinstance(evaluated.pairs, str) for evaluated in cells.methods.values())
     if evaluation.replicates == 0:
         return f"no intervals{' but those of pairs' if has_pairs else ''} (--replicates 0)"
-    if all(evaluated.answers["image_id"].n_unique() == 1 for evaluated in cells.methods.values()):
+    if all(evaluated.answers["cluster_id"].n_unique() == 1 for evaluated in cells.methods.values()):
         return f"no intervals: there is only one {cells.cluster or 'row'}, so nothing to resample"
     drawn = f"95% intervals: {evaluation.replicates} resamples of {cells.cluster or 'rows'}, seed {evaluation.seed}"
     drawn += "; of accuracy and hce90: binomial, for as many answers as are independent"

@@ -187,7 +187,7 @@ def of_data_set(evaluation: "Evaluation", cells: EvaluationData) -> Iterator[Scr
 def heading(cells: EvaluationData) -> str:
     """Return what was evaluated: the table, the data set, and how many answers, images and methods there are."""
     counts = [len(evaluated.answers) for evaluated in cells.methods.values()]
-    images = max(evaluated.answers["image_id"].n_unique() for evaluated in cells.methods.values())
+    images = max(evaluated.answers["cluster_id"].n_unique() for evaluated in cells.methods.values())
     source = Path(cells.source).name
     source += "" if cells.dataset is None else f", {cells.dataset}"
     about = "" if cells.cluster is None else f", {images} {cells.unit}s"

@@ -78,7 +78,7 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
     """
     chooser = chooser_of(cells, calibration)
     # What was said, in an order that does not depend on names or on the order of the file.
-    columns = [["confidence", "correct", *(["image_id"] if data.cluster else [])] for data in (cells, chooser)]
+    columns = [["confidence", "correct", *(["cluster_id"] if data.cluster else [])] for data in (cells, chooser)]
     statements = [
         [data.methods[name].answers.select(names).sort(names) for name in sorted(data.methods)]
         for data, names in zip((cells, chooser), columns, strict=True)
@@ -144,7 +144,7 @@ def _chosen_on(rows: Confidences) -> dict:
 
 def _rows_of(cells: EvaluationData, method: str) -> Confidences:
     answers = cells.methods[method].answers
-    image = answers["image_id"].rank("dense").to_numpy().astype(np.int64) - 1  # numbers sort faster than names
+    image = answers["cluster_id"].rank("dense").to_numpy().astype(np.int64) - 1  # numbers sort faster than names
     return Confidences(answers["confidence"].to_numpy(), answers["correct"].to_numpy(), image)
 
 
@@ -176,7 +176,9 @@ def _same_method(chooser: EvaluationData, method: str, cells: EvaluationData) ->
 
 def _largest_image(cells: EvaluationData) -> tuple[str, int]:
     """Return the image with the most answers of one method, and their number."""
-    counts = [joined.answers["image_id"].value_counts().sort("count", "image_id") for joined in cells.methods.values()]
+    counts = [
+        joined.answers["cluster_id"].value_counts().sort("count", "cluster_id") for joined in cells.methods.values()
+    ]
     return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda counted: counted[1])
 
 
@@ -192,7 +194,7 @@ def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOpt
         yield shared
     elif cells.cluster is not None and chooser.cluster is not None:
         judged_on, chosen_on = (
-            plain_ids(pl.concat(joined.answers["image_id"] for joined in data.methods.values()).unique()).unique()
+            plain_ids(pl.concat(joined.answers["cluster_id"] for joined in data.methods.values()).unique()).unique()
             for data in (cells, chooser)
         )
         if n := int(judged_on.is_in(chosen_on.implode()).sum()):
@@ -216,7 +218,7 @@ def _shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | N
     identities = []
     for data in (cells, chooser):
         has_question = "within_question_auroc" not in data.withheld
-        known = {"sample_id": data.named, "image_id": data.cluster is not None, "question_key": has_question}
+        known = {"sample_id": data.named, "cluster_id": data.cluster is not None, "question_key": has_question}
         identities.append([name for name, is_known in known.items() if is_known])
     columns = [name for name in identities[0] if name in identities[1]]
     if "sample_id" not in columns and len(columns) < 2:
@@ -231,7 +233,8 @@ def _shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | N
     )
     if (n := len(plain.join(plain_chosen_on, on=columns, how="semi"))) == 0:
         return None
-    named = ", ".join("question" if name == "question_key" else name for name in columns)
+    called: dict[str, str] = {"question_key": "question", "cluster_id": cells.cluster or ""}
+    named = ", ".join(called.get(name, name) for name in columns)
     if n > len(judged_on.join(chosen_on, on=columns, how="semi")):
         named += ", where 007 and 7 are one, and case and spaces do not count"
     return (

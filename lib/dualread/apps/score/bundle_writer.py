@@ -39,7 +39,7 @@ from dualread.progress import say
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import requirements_of
-from dualread.schema.columns import GRADED, METRICS, PREDICTIONS
+from dualread.schema.columns import MANIFEST, METRICS, PREDICTIONS
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
 
@@ -176,15 +176,15 @@ def _store_validation(study: Path, run: tuple[str, str, int], methods: Sequence[
     """Write the confidences of the validation answers, with which those of a server are compared."""
     place = Path(run[0], run[1], str(run[2]))
     files = {method: study / "predictions" / place / method / "predictions.parquet" for method in methods}
-    graded = study / "graded" / place / dataset / "validation" / "original" / "graded.parquet"
-    if not graded.is_file() or not all(file.is_file() for file in files.values()):
+    manifest = study / "manifests" / dataset / "validation" / "manifest.parquet"
+    if not all(file.is_file() for file in (manifest, *files.values())):
         return
-    images = read_table(graded, GRADED).select("sample_id", "image_id")
+    clusters = read_table(manifest, MANIFEST, ("sample_id", "cluster_id"))
     confidences = {}
     for method, file in files.items():
         rows = read_table(file, PREDICTIONS).filter(dataset=dataset, split="validation", condition="original")
-        rows = rows.join(images, on="sample_id", validate="1:1")
-        confidences[method] = (rows["confidence"].to_list(), rows["image_id"].to_list())
+        rows = rows.join(clusters, on="sample_id", validate="1:1")
+        confidences[method] = (rows["confidence"].to_list(), rows["cluster_id"].to_list())
     write_validation(out, confidences)
 
 

@@ -51,6 +51,7 @@ class Row:
         source_row: 0-based row of the official file.
         donor_id: `official_id` of the same-question donor, in the same split, if the data set itself names one; else
             None.
+        patient: The patient, or case, as the data set names it, equal in all its splits; None if it names none.
     """
 
     official_id: str
@@ -65,6 +66,7 @@ class Row:
     image_name: str
     source_row: int
     donor_id: str | None = None
+    patient: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
 """ReXVQA (Pal et al. 2025): multiple choice on chest X-rays; metadata/*_vqa_data.json and the images of ReXGradient.
 
 Each file is an object that maps ids to questions. A question has one or more views, of which the first is used; their
-paths are relative to metadata/ ("../deid_png/..."). Findings, Impression and the explanation contain the answer, so of
-the texts a row takes the question, the options and the gold letter only.
+paths are relative to metadata/ ("../deid_png/<patient>/<accession>/studies/..."). Findings, Impression and the
+explanation contain the answer, so of the texts a row takes the question, the options and the gold letter only.
 
 The images are those of rajpurkarlab/ReXGradient-160K: run `cat deid_png.part* | tar --zstd -xf -` beside metadata/. If
 deid_png/ lies deeper in the source folder, the setting `images` names the folder that holds it.
@@ -100,4 +100,5 @@ def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> Ro
         image=root / image,
         image_name=image,
         source_row=source_row,
+        patient=image.split("/")[1] if image.startswith("deid_png/") else None,
     )

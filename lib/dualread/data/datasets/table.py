@@ -21,9 +21,9 @@ These may be missing, or null in some rows:
                         default: none
     image_id            equal for all questions on one image; default: the image's path, or a digest of its bytes
     donor_id            id of the same-question donor; if no row names one, donors are computed
-    group               the patient, or whatever else one split has to hold as a whole: with `shares`, groups are drawn
-                        in place of images, and a group with rows of two splits is refused, as are names of groups
-                        that may be one, such as 7 and 007
+    group               the patient, or whatever else one split and one role have to hold as a whole; intervals resample
+                        groups. With `shares`, groups are drawn in place of images. A group with rows of two splits is
+                        refused, as are names of groups that may be one, such as 7 and 007
     modality, location, content_family      text; default: unknown
 
 In place of question and reference_answers, a column `conversations` or `messages` may hold one question and one answer,
@@ -335,6 +335,7 @@ def _row(source_row: int, record: Mapping[str, Any], image_of: _ImageOf) -> Row:
         image_name=_image_name(record, image_of),
         source_row=source_row,
         donor_id=None if record.get("donor_id") is None else str(record["donor_id"]),
+        patient=None if record.get("group") is None else str(record["group"]).strip(),
     )
 
 

@@ -48,6 +48,7 @@ _LISTS = ("VQA_RAD Dataset Public.json", "VQA_RAD_Dataset_Public.json")
 _IMAGE_FOLDERS = ("VQA_RAD Image Folder", "VQA_RAD_Image_Folder", "images")
 _FAMILIES = ("abn", "attrib", "color", "count", "modality", "organ", "other", "plane", "pos", "pres", "size")
 _MISSPELLED = {"atrib": "attrib", "prse": "pres"}
+_CASE = re.compile(r"[?&]id=([^&#]+)")  # of image_case_url: a case of MedPix is about one patient
 _FIELDS = {
     "qid": Allowed(lambda value: str(value).isdecimal(), "an integer"),
     **dict.fromkeys(("question", "image_organ"), TEXT),
@@ -156,6 +157,7 @@ def _row(images: Path, source_row: int, record: Mapping[str, Any]) -> Row:
         image=images / record["image_name"],
         image_name=record["image_name"],
         source_row=source_row,
+        patient=case[1] if (case := _CASE.search(str(record.get("image_case_url")))) else None,
     )
 
 

@@ -12,9 +12,10 @@ from dualread.artifacts.tables import from_many_rows
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.questions.audit import audit_steps, where_is
 from dualread.data.questions.pictures import ImageFile
-from dualread.data.questions.roles import assign_roles
+from dualread.data.questions.roles import assign_roles, cluster_identities, patient_id
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import question_key
+from dualread.schema.base import Unit
 from dualread.schema.columns import MANIFEST
 
 _AUDIT = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}
@@ -28,6 +29,7 @@ def build(
     split: str,
     roles: str | Mapping[str, float],
     seed: int,
+    resample: Unit = "cluster",
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the table of questions of one data set and split, in the order of the official file, and its audit.
 
@@ -41,20 +43,22 @@ def build(
         split: train, validation or test.
         roles: As in `assign_roles`.
         seed: As in `assign_roles`.
+        resample: As in `cluster_identities`.
 
     Raises:
         ConfigError: As `assign_roles`.
         DataError: As `assign_roles` and `image_identities`.
     """
     image_ids = image_identities(loaded, images)
-    role_of = assign_roles(image_ids.values(), roles, seed)
+    clusters = cluster_identities(loaded, image_ids, resample)
+    role_of = assign_roles(clusters.values(), roles, seed)
     keys = {question: question_key(question) for question in {row.question for row in loaded.rows}}
     records = (
         {
             "sample_id": f"{dataset}/{split}/{row.official_id}",
             "dataset": dataset,
             "split": split,
-            "role": role_of[image_ids[row.image]],
+            "role": role_of[clusters[image_ids[row.image]]],
             "question": row.question,
             "question_key": keys[row.question],
             "reference_answers": list(row.reference_answers),
@@ -67,6 +71,8 @@ def build(
             "image_sha256": images[row.image].sha256,
             "pixel_sha256": images[row.image].pixel_sha256,
             "image_id": image_ids[row.image],
+            "cluster_id": clusters[image_ids[row.image]],
+            "patient_id": None if resample == "image" else patient_id(dataset, row.patient),
             "source_row": row.source_row,
             "donor_sample_id": None if row.donor_id is None else f"{dataset}/{split}/{row.donor_id}",
         }
@@ -110,11 +116,16 @@ def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -
 def digest(manifest: pl.DataFrame) -> str:
     """Return the sha256 (hexadecimal) of a table of questions, written as JSON Lines.
 
-    Each row is one line with all columns: keys sorted, no spaces, UTF-8, and a line feed at the end. The digest depends
-    on the order of the rows, but neither on the bytes of the parquet file nor on the library that wrote it.
+    Each row is one line with all columns, but without a cluster that is the image and without an unknown patient: keys
+    sorted, no spaces, UTF-8, and a line feed at the end. The digest depends on the order of the rows, but neither on
+    the bytes of the parquet file nor on the library that wrote it.
     """
     content = hashlib.sha256()
     for row in manifest.iter_rows(named=True):
+        if row["cluster_id"] == row["image_id"]:
+            del row["cluster_id"]
+        if row["patient_id"] is None:
+            del row["patient_id"]
         content.update(json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
     return content.hexdigest()
 

@@ -118,6 +118,33 @@ def refuse_leakage(pairs: pl.DataFrame) -> None:
     raise DataError("\n".join([head, *lines[:_LISTED], *more]))
 
 
+def refuse_patients(manifest: pl.DataFrame) -> None:
+    """Refuse a patient who has two roles, unless both are roles that nothing is fitted on.
+
+    Args:
+        manifest: The tables of questions of all data sets and splits: role, dataset, split, image_id, patient_id.
+
+    Raises:
+        DataError: There is such a patient. The message lists up to ten of them, each by an image in each role.
+    """
+    where = pl.format("{}: {}/{}/{}", "role", "dataset", "split", "image_id").alias("where")
+    known = manifest.filter(pl.col("patient_id").is_not_null()).select("dataset", "patient_id", "role", where)
+    of_role = known.group_by("dataset", "patient_id", "role").agg(pl.col("where").min()).sort("where")
+    of_patient = of_role.group_by("dataset", "patient_id", maintain_order=True).agg("role", "where")
+    lines = [
+        f"  {', '.join(places)}"
+        for roles, places in of_patient.select("role", "where").iter_rows()
+        if len(roles) > 1 and not set(roles) <= _REPORTING_ROLES
+    ]
+    if lines:
+        more = [f"  ... and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else []
+        head = (
+            f"leakage: {len(lines)} patients have images in two roles, expected one role per patient. Move all images"
+            " of a patient into one split, or set `resample: image`, by which every image is one of its own:"
+        )
+        raise DataError("\n".join([head, *lines[:_LISTED], *more]))
+
+
 def _leaks(pairs: pl.DataFrame) -> Iterator[str]:
     for pair in pairs.iter_rows(named=True):
         roles = {pair["role"], pair["other_role"]}

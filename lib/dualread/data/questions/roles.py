@@ -1,47 +1,77 @@
-"""Give every image, and with it all its questions, one role, and count the questions of each role.
+"""Give every cluster of images, and with it all its questions, one role, and count the questions of each role.
 
-The images are sorted by the sha256 of (seed, image id), and the sorted list is cut at the cumulative fractions. So the
-order depends on the seed and the names only, neither on the order of the rows nor on a random number generator.
+The clusters are sorted by the sha256 of (seed, cluster id), and the sorted list is cut at the cumulative fractions. So
+the order depends on the seed and the names only, neither on the order of the rows nor on a random number generator.
 """
 
 import hashlib
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from pathlib import Path
 
 import polars as pl
 
 from dualread.artifacts.tables import from_rows
+from dualread.data.datasets.base import Loaded
 from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.schema.base import Unit
 from dualread.schema.columns import DATA
 
-# The list of images is cut in this order, because the order of the keys in a configuration must not matter.
+# The list of clusters is cut in this order, because the order of the keys in a configuration must not matter.
 ROLES = ("fit", "stop", "calibration", "validation", "test", "ood")
 
 
-def assign_roles(image_ids: Iterable[str], roles: str | Mapping[str, float], seed: int) -> dict[str, str]:
-    """Return the role of every image id.
+def cluster_identities(loaded: Loaded, image_ids: Mapping[Path | bytes, str], resample: Unit) -> dict[str, str]:
+    """Return the cluster of every image id, which is the first of its images, in alphabetical order.
+
+    With "image", each image is its own cluster. With "cluster", the images of a patient are one, and so are those of
+    patients who share an image.
+    """
+    other: dict[str | tuple[str], str | tuple[str]] = {}  # of an image, or a (patient,), another of its cluster
+
+    def first(name: str | tuple[str]) -> str | tuple[str]:
+        while (following := other.setdefault(name, name)) != name:
+            name = following
+        return name
+
+    for row in loaded.rows:
+        image = image_ids[row.image]
+        patient = image if row.patient is None or resample == "image" else (row.patient,)
+        kept, joined = sorted((first(patient), first(image)), key=lambda name: (isinstance(name, tuple), name))
+        other[joined] = kept
+    return {image: str(first(image)) for image in set(image_ids.values())}
+
+
+def patient_id(dataset: str, patient: str | None) -> str | None:
+    """Return a digest of a patient's name, which may be private; it is equal in all splits of a data set."""
+    return None if patient is None else hashlib.sha256(f"{dataset}\x1f{patient}".encode()).hexdigest()[:16]
+
+
+def assign_roles(cluster_ids: Iterable[str], roles: str | Mapping[str, float], seed: int) -> dict[str, str]:
+    """Return the role of every cluster id.
 
     Args:
-        image_ids: Identities of the images; repetitions are ignored.
-        roles: One role for all images, or the fraction of the images in each role.
-        seed: Determines the order of the images.
+        cluster_ids: Identities of the clusters; repetitions are ignored.
+        roles: One role for all clusters, or the fraction of the clusters in each role.
+        seed: Determines the order of the clusters.
 
     Raises:
         ConfigError: A role is unknown, a fraction is not in (0, 1], or the fractions do not add up to 1.
-        DataError: There are so few images that a role would get none.
+        DataError: There are so few clusters that a role would get none.
     """
-    unique = sorted(set(image_ids))
+    unique = sorted(set(cluster_ids))
     if isinstance(roles, str):
         return dict.fromkeys(unique, _known(roles))
     fractions = _fractions(roles)
-    ordered = sorted(unique, key=lambda image_id: hashlib.sha256(f"{seed}\x1f{image_id}".encode()).digest())
+    ordered = sorted(unique, key=lambda cluster_id: hashlib.sha256(f"{seed}\x1f{cluster_id}".encode()).digest())
     assigned, start, reached = {}, 0, Fraction(0)
     for role, fraction in fractions.items():
         reached += fraction
         end = int(reached * len(ordered) + Fraction(1, 2))  # nearest, halves up
         if end == start:
             raise DataError(
-                f"roles.{role}: {float(fraction):g} of {len(ordered)} images is none. Increase the fraction."
+                f"roles.{role}: {float(fraction):g} of {len(ordered)} images, or patients, is none. Increase the"
+                " fraction."
             )
         assigned |= dict.fromkeys(ordered[start:end], role)
         start = end

@@ -94,6 +94,7 @@ ANSWERS = (
     UserColumn("answer", TEXT, "the answer; an empty one is wrong", False),
     UserColumn("reference_answer", TEXTS, "the gold answer, or a list of accepted ones", False),
     UserColumn("image_id", ID, "the image; intervals resample images, without it every row counts as independent"),
+    UserColumn("cluster_id", ID, "what intervals resample in place of the image, such as the patient"),
     UserColumn("question", TEXT, "adds the within-question AUROC"),
     UserColumn("answer_type", ANSWER_TYPE, "each type also gets metrics of its own"),
     UserColumn("method", ID, "the method that gave the confidence"),
@@ -103,7 +104,7 @@ ANSWERS = (
     UserColumn("study", ID, "the study whose resamples are drawn; a study writes it"),
     UserColumn("replicates", ID, "the number of resamples; a study writes it"),
 )
-_OF_DONORS = ("confidence", "score", "correct", "answer", "reference_answer", "image_id")
+_OF_DONORS = ("confidence", "score", "correct", "answer", "reference_answer", "image_id", "cluster_id")
 PAIRS = tuple(
     replace(column, name=f"donor_{column.name}" if column.name in _OF_DONORS else column.name)
     for column in ANSWERS

@@ -1,7 +1,7 @@
 """Image-cluster bootstrap: resample the distinct source images with replacement, each with all its questions.
 
     >>> correct, images = np.array([1.0, 0.0, 1.0]), ["ct-01", "ct-01", "ct-02"]
-    >>> draws = ImageDraws(names=("mine",), image_ids=("ct-01", "ct-02"), replicates=1000)
+    >>> draws = ClusterDraws(names=("mine",), cluster_ids=("ct-01", "ct-02"), replicates=1000)
     >>> accuracy = mean_kernel(correct, draws.cluster_of(images), n_clusters=2)  # of `statistics.kernels`
     >>> interval(image_cluster_replicates({"accuracy": accuracy}, draws)["accuracy"])
     Interval(low=0.5, high=1.0, n_replicates=1000, n_undefined=0)
@@ -24,7 +24,7 @@ from dualread.evaluation.statistics.kernels import Kernel
 from dualread.progress import track
 from dualread.seeding import generator
 
-__all__ = ["ImageDraws", "Interval", "image_cluster_replicates", "including", "interval"]
+__all__ = ["ClusterDraws", "Interval", "image_cluster_replicates", "including", "interval"]
 
 # The number of replicates that are computed at once. A temporary array of a kernel has one value per replicate and row,
 # and `_IN_CACHE` values fit into a processor's cache. With more rows than that, replicates come one after the other:
@@ -56,50 +56,52 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageDraws:
-    """Resamples of the images of one (study, data set, split).
+class ClusterDraws:
+    """Resamples of the clusters of one (study, data set, split): its images, or patients.
 
     Attributes:
         names: The names from which the random stream is derived, for instance (study, dataset, split).
-        image_ids: The distinct images of the manifest, sorted.
+        cluster_ids: The distinct clusters of the manifest, sorted.
         replicates: Number of resamples, B.
 
     Raises:
-        ValueError: `image_ids` are not distinct and sorted, or `replicates` is negative.
+        ValueError: `cluster_ids` are not distinct and sorted, or `replicates` is negative.
     """
 
     names: tuple[str, ...]
-    image_ids: tuple[str, ...]
+    cluster_ids: tuple[str, ...]
     replicates: int
 
     def __post_init__(self) -> None:
-        if not all(map(lt, self.image_ids, self.image_ids[1:])):
-            raise ValueError("image_ids: expected distinct sorted ids, because the draws depend on their order.")
+        if not all(map(lt, self.cluster_ids, self.cluster_ids[1:])):
+            raise ValueError("cluster_ids: expected distinct sorted ids, because the draws depend on their order.")
         if self.replicates < 0:
             raise ValueError(f"replicates: {self.replicates}, expected a number >= 0.")
 
-    def cluster_of(self, image_ids: pl.Series | Sequence[str]) -> np.ndarray:
-        """Return the cluster index of every row, int64 [n]: the position of its image in `image_ids`.
+    def cluster_of(self, ids: pl.Series | Sequence[str]) -> np.ndarray:
+        """Return the cluster index of every row, int64 [n]: the position of its cluster in `cluster_ids`.
 
         Args:
-            image_ids: The image of every row, [n].
+            ids: The cluster of every row, [n].
 
         Raises:
-            ValueError: An image is not among `image_ids` of the draws.
+            ValueError: A cluster is not among those of the draws.
         """
-        known = pl.DataFrame({"image": self.image_ids}, schema={"image": pl.String}).with_row_index("cluster")
-        rows = pl.DataFrame({"image": image_ids}, schema={"image": pl.String})
-        joined = rows.join(known, on="image", how="left", maintain_order="left")
-        if unknown := joined.filter(pl.col("cluster").is_null())["image"].unique().sort().to_list():
-            raise ValueError(f"image {unknown[0]!r} is not in the manifest's {len(known)} images.")
+        known = pl.DataFrame({"cluster_id": self.cluster_ids}, schema={"cluster_id": pl.String}).with_row_index(
+            "cluster"
+        )
+        rows = pl.DataFrame({"cluster_id": ids}, schema={"cluster_id": pl.String})
+        joined = rows.join(known, on="cluster_id", how="left", maintain_order="left")
+        if unknown := joined.filter(pl.col("cluster").is_null())["cluster_id"].unique().sort().to_list():
+            raise ValueError(f"cluster {unknown[0]!r} is not among the manifest's {len(known)}.")
         return joined["cluster"].cast(pl.Int64).to_numpy()
 
     def weights(self, *, chunk: int = CHUNK) -> Iterator[np.ndarray]:
-        """Yield how often each image was drawn, float64 [n_images, <= chunk], with one column per replicate.
+        """Yield how often each cluster was drawn, float64 [n_clusters, <= chunk], with one column per replicate.
 
         The replicates do not depend on `chunk`, the largest number of columns.
         """
-        if len(self.image_ids) * self.replicates > _KEPT_BYTES:
+        if len(self.cluster_ids) * self.replicates > _KEPT_BYTES:
             yield from (counts.astype(np.float64, order="C") for counts in _draw(self, chunk))
             return
         drawn = _drawn(self)
@@ -109,9 +111,9 @@ class ImageDraws:
 
 # One process evaluates all methods of an actor on the same images, one after the other.
 @lru_cache(maxsize=_KEPT)
-def _drawn(draws: ImageDraws) -> np.ndarray:
+def _drawn(draws: ClusterDraws) -> np.ndarray:
     """Return how often each image was drawn, [n_images, B]; as bytes, unless an image was drawn more than 255 times."""
-    n = len(draws.image_ids)
+    n = len(draws.cluster_ids)
     step = min(CHUNK, max(1, _IN_CACHE // max(n, 1)))
     parts = [counts.astype(np.min_scalar_type(counts.max())) for counts in _draw(draws, step)]
     drawn = np.concatenate([np.zeros((n, 0), dtype=np.uint8), *parts], axis=1)
@@ -119,9 +121,9 @@ def _drawn(draws: ImageDraws) -> np.ndarray:
     return drawn
 
 
-def _draw(draws: ImageDraws, chunk: int) -> Iterator[np.ndarray]:
+def _draw(draws: ClusterDraws, chunk: int) -> Iterator[np.ndarray]:
     """Yield how often each image is drawn, int64 [n_images, <= chunk]; the draws do not depend on `chunk`."""
-    stream, n = generator(*draws.names, "bootstrap"), len(draws.image_ids)
+    stream, n = generator(*draws.names, "bootstrap"), len(draws.cluster_ids)
     for start in range(0, draws.replicates if n else 0, chunk):
         size = min(chunk, draws.replicates - start)
         cells = stream.integers(0, n, size=(size, n))
@@ -135,7 +137,7 @@ def chunk_of(n_rows: int) -> int:
 
 
 def image_cluster_replicates(
-    kernels: Mapping[str | tuple[str, ...], Kernel], draws: ImageDraws, *, n_rows: int = 0, chunk: int | None = None
+    kernels: Mapping[str | tuple[str, ...], Kernel], draws: ClusterDraws, *, n_rows: int = 0, chunk: int | None = None
 ) -> dict[str, np.ndarray]:
     """Return the value of every metric in every replicate; all metrics share the same draws.
 
@@ -157,9 +159,9 @@ def image_cluster_replicates(
     replicates = {}
     for names in kernels:
         for name in names if isinstance(names, tuple) else (names,):
-            replicates[name] = np.empty(draws.replicates if draws.image_ids else 0)
-    start, n = 0, max(n_rows, len(draws.image_ids)) * draws.replicates
-    chunk = chunk or chunk_of(max(n_rows, len(draws.image_ids)))
+            replicates[name] = np.empty(draws.replicates if draws.cluster_ids else 0)
+    start, n = 0, max(n_rows, len(draws.cluster_ids)) * draws.replicates
+    chunk = chunk or chunk_of(max(n_rows, len(draws.cluster_ids)))
     counted = iter(track(range(draws.replicates), draws.replicates, "resamples") if n > _LONG else ())
     for weights in draws.weights(chunk=chunk):
         part = slice(start, start := start + weights.shape[1])

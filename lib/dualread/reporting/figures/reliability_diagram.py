@@ -61,8 +61,8 @@ def diagram(
     """Return one panel per method: the 15 bins of the ECE above, how many answers each holds below.
 
     Args:
-        answers: Per method name: image_id, confidence (float64 in [0, 1]) and correct (bool), with at least one row.
-        unit: The word for what `image_id` identifies, for the explanation below the figure.
+        answers: Per method name: cluster_id, confidence (float64 in [0, 1]) and correct (bool), with at least one row.
+        unit: The word for what `cluster_id` identifies, for the explanation below the figure.
         floors: Per method name, the ECE that calibrated confidences reach by chance; not shown where it is unknown.
     """
     rows = [{"method": name, **row} for name, frame in answers.items() for row in bins_of(frame)]
@@ -95,7 +95,7 @@ def pooled(
     """Return pages of panels, one row of panels per method; answers are pooled over seeds.
 
     Args:
-        answers: backbone, method, dataset, image_id, confidence, correct; one row per answer, condition original.
+        answers: backbone, method, dataset, cluster_id, confidence, correct; one row per answer, condition original.
         layout: The order of its methods is drawn.
         pages: Its backbones, or its data sets.
         columns: The others.
@@ -172,7 +172,7 @@ def _ece(frame: pl.DataFrame) -> float:
 
 def _floor(frame: pl.DataFrame, names: tuple[str, ...]) -> float | None:
     """Return the ECE that calibrated confidences reach by chance, None with one image; seeds share their images."""
-    images, image = np.unique(frame["image_id"].to_numpy(), return_inverse=True)
+    images, image = np.unique(frame["cluster_id"].to_numpy(), return_inverse=True)
     try:
         return ece_noise_floor(frame["confidence"].to_numpy(), frame["correct"].to_numpy(), image, len(images), names)
     except UndefinedMetricError:
@@ -224,7 +224,7 @@ def bins_of(answers: pl.DataFrame) -> list[dict[str, Any]]:
     empty bin has null for the mean confidence, the share and the interval.
 
     Args:
-        answers: image_id (string), confidence (float64 in [0, 1]), correct (bool); one row per answer.
+        answers: cluster_id (string), confidence (float64 in [0, 1]), correct (bool); one row per answer.
     """
     ordered = answers.sort("confidence", "correct")  # so that sums do not depend on the order of the rows
     confidence, correct = ordered["confidence"].to_numpy(), ordered["correct"].to_numpy()
@@ -232,7 +232,7 @@ def bins_of(answers: pl.DataFrame) -> list[dict[str, Any]]:
     n = np.bincount(index, minlength=N_BINS)
     confident = np.bincount(index, weights=confidence, minlength=N_BINS)
     right = np.bincount(index, weights=correct, minlength=N_BINS)
-    images = Counter(k for k, _ in set(zip(index.tolist(), ordered["image_id"], strict=True)))
+    images = Counter(k for k, _ in set(zip(index.tolist(), ordered["cluster_id"], strict=True)))
     return [
         {
             "bin": k,
