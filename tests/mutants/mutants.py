@@ -187,8 +187,8 @@ MUTANTS = (
     Mutant(
         "a donor may show the same pixels",
         "data/candidates.py",
-        "keys = [frozenset((image, -pixel, *forms)) for image, pixel, forms in zip(images, pixels, golds, strict=True)]",
-        "keys = [frozenset((image, *forms)) for image, pixel, forms in zip(images, pixels, golds, strict=True)]",
+        "keys = [frozenset((cluster, -pixel, *forms)) for cluster, pixel, forms in zip(clusters, pixels, golds, strict=True)]",
+        "keys = [frozenset((cluster, *forms)) for cluster, pixel, forms in zip(clusters, pixels, golds, strict=True)]",
         ("data/test_donors.py", "stages/test_pair_donors.py"),
     ),
     Mutant(
