@@ -233,8 +233,8 @@ def _shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | N
     )
     if (n := len(plain.join(plain_chosen_on, on=columns, how="semi"))) == 0:
         return None
-    called: dict[str, str] = {"question_key": "question", "cluster_id": cells.cluster or ""}
-    named = ", ".join(called.get(name, name) for name in columns)
+    words = {"sample_id": "sample_id", "question_key": "question", "cluster_id": str(cells.cluster)}
+    named = ", ".join(words[name] for name in columns)
     if n > len(judged_on.join(chosen_on, on=columns, how="semi")):
         named += ", where 007 and 7 are one, and case and spaces do not count"
     return (
