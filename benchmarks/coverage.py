@@ -137,6 +137,14 @@ class Found:
         self.intervals: dict[tuple[str, str, str], list[tuple[float, float, float, float]]] = defaultdict(list)
         self.p_values: dict[tuple[str, str, str], list[float | None]] = defaultdict(list)
 
+    def add(self, place: str, how: str, metrics: pl.DataFrame, truth: Mapping[tuple[str, str], float]) -> None:
+        """Add the intervals of method a that are compared where clusters are uneven."""
+        chosen = metrics.filter(pl.col("metric").is_in(UNEVEN_METRICS), subset="all", method="a")
+        for row in chosen.filter(pl.col("estimate").is_not_null()).to_dicts():
+            low, high = (np.nan, np.nan) if row["low"] is None else (row["low"], row["high"])
+            end = (low, high, row["estimate"], truth["a", row["metric"]])
+            self.intervals[place, row["metric"], how].append(end)
+
     def interval_lines(self) -> Iterator[str]:
         table = [("design", "metric", "interval", "coverage", "se", "", "width", "excludes itself", "none")]
         for key in _together(self.intervals):
@@ -227,11 +235,7 @@ def uneven(name: str, sizes: Sequence[int], correlation: float, n: int, found: F
     place = f"{name}, ICC {correlation:g}"
     for _ in range(n):
         got = dualread.evaluate(_of_sizes(sizes, correlation, rng), compare=["a", "b"], replicates=REPLICATES)
-        chosen = got.metrics.filter(pl.col("metric").is_in(UNEVEN_METRICS), subset="all", method="a")
-        for row in chosen.filter(pl.col("estimate").is_not_null()).to_dicts():
-            low, high = (np.nan, np.nan) if row["low"] is None else (row["low"], row["high"])
-            end = (low, high, row["estimate"], truth["a", row["metric"]])
-            found.intervals[place, row["metric"], "printed"].append(end)
+        found.add(place, "printed", got.metrics, truth)
         assert got.differences is not None
         for row in got.differences.filter(pl.col("metric").is_in(UNEVEN_METRICS)).to_dicts():
             if row["metric"] != "accuracy" and row["estimate"] is not None:
@@ -250,10 +254,7 @@ def of_patients(name: str, sizes: Sequence[int], correlation: float, n: int, fou
         for how, columns in tables.items():
             of_image = {"image_id": np.char.add(np.char.add(patients, "-"), image)}
             got = dualread.evaluate({**table, **of_image, **columns}, replicates=REPLICATES)
-            for row in got.metrics.filter(pl.col("metric").is_in(UNEVEN_METRICS), subset="all", method="a").to_dicts():
-                low, high = (np.nan, np.nan) if row["low"] is None else (row["low"], row["high"])
-                end = (low, high, row["estimate"], truth["a", row["metric"]])
-                found.intervals[f"{name}, ICC {correlation:g}", row["metric"], how].append(end)
+            found.add(f"{name}, ICC {correlation:g}", how, got.metrics, truth)
 
 
 @cache

@@ -321,14 +321,12 @@ def _joined(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None) -> J
 
     def complete(frame: pl.DataFrame) -> pl.DataFrame:
         is_there = "canonical_answer" in frame.columns
-        graded = frame if is_there else frame.with_columns(canonical_answer=pl.lit(None, pl.String))
-        return graded.sort("sample_id")
+        return (frame if is_there else frame.with_columns(canonical_answer=pl.lit(None, pl.String))).sort("sample_id")
 
     # To the join, a cluster is an image of its own.
     answers = complete(answers).with_columns(image_id="cluster_id")
     if pairs is not None:
-        names = {"source_cluster_id": "source_image_id", "donor_cluster_id": "donor_image_id"}
-        pairs = complete(pairs).rename(names)
+        pairs = complete(pairs).rename({f"{side}_cluster_id": f"{side}_image_id" for side in ("source", "donor")})
     if pairs is None or pairs.is_empty():
         alone = {"original": answers}
         return replace(

@@ -107,15 +107,11 @@ def refuse_leakage(pairs: pl.DataFrame) -> None:
         DataError: There is such a picture. The message lists up to ten pairs of images, with their roles, data
             sets and splits, and how similar they are.
     """
-    lines = list(_leaks(pairs))
-    if not lines:
-        return
-    more = [f"  ... and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else []
-    head = (
-        f"leakage: {len(lines)} pairs of images show one picture in two roles, expected one role per picture. Remove "
-        "one image of each pair from its data set, or give both splits the same role:"
+    _refuse(
+        list(_leaks(pairs)),
+        "pairs of images show one picture in two roles, expected one role per picture. Remove one image of each pair"
+        " from its data set, or give both splits the same role:",
     )
-    raise DataError("\n".join([head, *lines[:_LISTED], *more]))
 
 
 def refuse_patients(manifest: pl.DataFrame) -> None:
@@ -136,13 +132,18 @@ def refuse_patients(manifest: pl.DataFrame) -> None:
         for roles, places in of_patient.select("role", "where").iter_rows()
         if len(roles) > 1 and not set(roles) <= _REPORTING_ROLES
     ]
+    _refuse(
+        lines,
+        "patients have images in two roles, expected one role per patient. Move all images of a patient into one split,"
+        " or set `resample: image`, with which patients do not count:",
+    )
+
+
+def _refuse(lines: Sequence[str], what: str) -> None:
+    """Raise an error that counts the `lines` and lists the first ones; nothing without any."""
     if lines:
         more = [f"  ... and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else []
-        head = (
-            f"leakage: {len(lines)} patients have images in two roles, expected one role per patient. Move all images"
-            " of a patient into one split, or set `resample: image`, by which every image is one of its own:"
-        )
-        raise DataError("\n".join([head, *lines[:_LISTED], *more]))
+        raise DataError("\n".join([f"leakage: {len(lines)} {what}", *lines[:_LISTED], *more]))
 
 
 def _leaks(pairs: pl.DataFrame) -> Iterator[str]:
