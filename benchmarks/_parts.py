@@ -125,7 +125,7 @@ def encode(rehearsal: Rehearsal) -> str:
     for width, height in ((64, 64), (224, 224), (512, 512), (1024, 768), (573, 1001), (3000, 2000)):
         image = Image.fromarray(rng.integers(0, 255, (height, width, 3)).astype(np.uint8))
         for name, text in every_prompt():
-            prompt = encoder.prompt(text, image=image, row=f"{name} {width}x{height}")
+            prompt = encoder.prompt(text, images=[image], row=f"{name} {width}x{height}")
             n = prompt.token_ids.count(encoder.image_token_id)
             low, high = (settings[limit] // per_token for limit in ("min_pixels", "max_pixels"))
             assert low <= n <= high, f"{prompt.row}: {n} image tokens, expected {low} to {high}"

@@ -39,7 +39,7 @@ def compare(
         noise: The rounding in nats, if it was measured before; it is measured as the stage does otherwise.
         tolerance: `argmax_tolerance` of the config, in nats.
     """
-    encoded = [opened.encoder.prompt(request.text, image=request.image, row=request.row) for request in about]
+    encoded = [opened.encoder.prompt(request.text, images=request.images, row=request.row) for request in about]
     ids = [list(one.token_ids) for one in made]
     replayed = []
     for start in range(0, len(ids), BATCH_SIZE):

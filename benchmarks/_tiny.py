@@ -75,7 +75,7 @@ def load(family: str, folder: Path) -> Opened:
 
 def encode(encoder: Encoder, row: Row) -> tuple[Any, list[int]]:
     """Return the row's prompt and the ids of its completion, with the end of the turn."""
-    prompt = encoder.prompt(row.text, image=row.image, row=row.name)
+    prompt = encoder.prompt(row.text, images=[row.image], row=row.name)
     ids = encoder.tokenizer(row.completion, add_special_tokens=False)["input_ids"]
     return prompt, [*ids, encoder.tokenizer.eos_token_id]
 

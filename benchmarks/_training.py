@@ -119,9 +119,9 @@ def visual_dependence(rehearsal: Rehearsal) -> str:
     opened = open_checkpoint(base, {**rehearsal.settings, "dtype": WEIGHTS})
     asked = rehearsal.asked(actor="vl_calibration")
     question, *_ = read_asked(asked, {"manifest": rehearsal.manifest()})
-    image = Image.open(rehearsal.manifest() / question.image_file).convert("RGB")
+    image = Image.open(rehearsal.manifest() / question.image_files[0]).convert("RGB")
     black = blacken(image, 14, np.random.default_rng(0))
-    seen, unseen = (opened.encoder.prompt(question.text, image=shown, row="0") for shown in (image, black))
+    seen, unseen = (opened.encoder.prompt(question.text, images=[shown], row="0") for shown in (image, black))
     ids = opened.encoder.tokenizer(SEEN, add_special_tokens=False)["input_ids"]
     [block] = measure(opened, [(seen, unseen)], [ids], temperature=1.0, rows_per_pass=1)
     assert block is not None, "the completion has a vision block, and none was found"

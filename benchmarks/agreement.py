@@ -74,7 +74,7 @@ def _requests(folder: Path, n: int) -> list[Request]:
     return [
         Request(
             text=prompts.render("shared", question=row["question"]),
-            image=folder / row["image_file"],
+            image=folder / row["image_files"][0],
             image_name=row["image_id"],
             row=row["sample_id"],
         )

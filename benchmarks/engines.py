@@ -33,7 +33,7 @@ def measure(name: str, family: str, checkpoint: Path, n_prompts: int, started: f
     """Run one engine in this process; `started` is the time at which the process started."""
     settings = backbone_entry(family)["settings"]
     engine = plugins.load("generation", name).open_engine(checkpoint, settings, ENGINES[name])
-    requests = [Request(text=r.text, image=r.image, image_name=r.image_name, row=r.name) for r in rows(n_prompts)]
+    requests = [Request(text=r.text, images=[r.image], image_name=r.image_name, row=r.name) for r in rows(n_prompts)]
     engine.answer(requests[:1], GREEDY)
     import resource
 

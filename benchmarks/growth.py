@@ -52,8 +52,8 @@ def _row(i: int, image: int, question: int, gold: int) -> dict:
         **{"sample_id": f"made/test/{i:07d}", "dataset": "made", "split": "test", "role": "test"},
         **{"question": f"What is {question}?", "question_key": f"what is {question}", "answer_type": "open"},
         **{"reference_answers": [f"answer {gold}"], "content_family": None, "options": [], "modality": "ct"},
-        **{"location": None, "image_file": f"images/{image}.png", "image_sha256": f"{image:064x}", "source_row": i},
-        **{"pixel_sha256": f"{image:064x}", "image_id": f"{image}.png", "donor_sample_id": None},
+        **{"location": None, "image_files": [f"images/{image}.png"], "image_roles": [], "source_row": i},
+        **{"pixel_sha256s": [f"{image:064x}"], "image_id": f"{image}.png", "donor_sample_id": None},
     }
 
 

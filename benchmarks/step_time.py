@@ -40,7 +40,9 @@ def main() -> None:
             checkpoint, settings = Path(folder), backbone_entry("qwen3_vl")["settings"]
             build("qwen3_vl", checkpoint, rows(64))
         opened = open_checkpoint(checkpoint, settings)
-        about = [opened.encoder.prompt(row.text, image=row.image, row=row.name) for row in rows(max(options.at_once))]
+        about = [
+            opened.encoder.prompt(row.text, images=[row.image], row=row.name) for row in rows(max(options.at_once))
+        ]
 
     def seconds(n: int, tokens: int) -> float:
         decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=tokens, seed=0)

@@ -119,7 +119,7 @@ def job_of(way: str, checkpoint: Path, options: argparse.Namespace) -> Any:
         checkpoint=checkpoint,
         facts=Facts(),
         questions=[
-            Asked(sample_id=str(k), text=row.text, image_file=f"{row.image_name}.png", image_id=row.image_name)
+            Asked(sample_id=str(k), text=row.text, image_files=[f"{row.image_name}.png"], image_id=row.image_name)
             for k, row in enumerate(about)
         ],
         references=[["yes"]] * len(about),

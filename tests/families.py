@@ -342,6 +342,6 @@ def requests() -> list[Request]:
     ]
     shown = [image(seed).resize(size) for seed, size in ((0, (40, 52)), (1, (90, 36)), (2, (40, 52)))]
     return [
-        Request(text=prompts.render("shared", question=text), image=shown[k], image_name=str(k), row=f"{i}")
+        Request(text=prompts.render("shared", question=text), images=[shown[k]], image_name=str(k), row=f"{i}")
         for i, (text, k) in enumerate(asked)
     ]

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dualread.schema.answers import Decoding, GenerateSpec, ReplaySpec, ShardSpec
+from dualread.schema.answers import ChosenImage, Decoding, GenerateSpec, ReplaySpec, ShardSpec
 from dualread.schema.backbones import TrainActorSpec
 from dualread.schema.base import ConfiguredPlugin, DatasetSplit, Plugin, Prompt
 from dualread.schema.data import BuildManifestSpec, DrawPhantomSpec, Phantom
@@ -56,11 +56,11 @@ def contract(name: str = "single") -> Plugin:
     return Plugin(module=f"grading.contracts.{name}")
 
 
-def image(change: str | ConfiguredPlugin, **settings: Any) -> ConfiguredPlugin:
+def image(change: str | ChosenImage, **settings: Any) -> ChosenImage:
     """An image change, by its name or as it is."""
-    if isinstance(change, ConfiguredPlugin):
+    if isinstance(change, ChosenImage):
         return change
-    return ConfiguredPlugin(module=f"models.images.{change}", settings=settings)
+    return ChosenImage(module=f"models.images.{change}", settings=settings)
 
 
 def measure(name: str, **settings: Any) -> ConfiguredPlugin:

@@ -64,7 +64,7 @@ folder = study / "manifests/slake/test"
 columns = ["sample_id", "question", "options", "image_file"]
 questions = pl.read_parquet(folder / "manifest.parquet", columns=columns).sort("sample_id")
 donors = pl.read_parquet(study / "pairs/slake/test/pairs.parquet").select("sample_id", "donor_sample_id").drop_nulls()
-files = {row["sample_id"]: folder / row["image_file"] for row in questions.to_dicts()}
+files = {row["sample_id"]: folder / row["image_files"][0] for row in questions.to_dicts()}
 paired = questions.join(donors, on="sample_id").head(24).to_dicts()
 score = Scorer.load(bundle)
 both = list(

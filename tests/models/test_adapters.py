@@ -56,7 +56,7 @@ def edit(adapter, change):
 def differences(one, other, encoder):
     """Differences of log-probabilities in nats, row by row, by transformers alone."""
     for seed, text in enumerate(["Is this a CT scan?", "What is the size of the lesion?", "Where?"]):
-        inputs = encoder.inputs(text, image(seed))
+        inputs = encoder.inputs(text, [image(seed)])
         for said in SAID:
             ids = encoder.tokenizer(said, add_special_tokens=False)["input_ids"]
             with torch.no_grad():

@@ -22,7 +22,7 @@ def pairs(source: str, donor: str):
 
 def test_the_original_condition_asks_every_question_of_its_own_image():
     found = list(asked(manifest().reverse(), prompt=PROMPT))
-    assert [(q.sample_id[-1], q.image_file, q.image_id) for q in found] == [
+    assert [(q.sample_id[-1], q.image_files[0], q.image_id) for q in found] == [
         ("0", "images/0.png", "image 0"),
         ("1", "images/1.png", "image 1"),
         ("2", "images/2.png", "image 2"),
@@ -32,7 +32,7 @@ def test_the_original_condition_asks_every_question_of_its_own_image():
 def test_the_donor_condition_asks_the_source_question_of_the_donor_image():
     given = pairs("slake/test/0000", "slake/test/0002")
     (found,) = asked(manifest(), images=[image("donor")], prompt=PROMPT, pairs=given)
-    assert (found.sample_id, found.image_file, found.image_id) == ("slake/test/0000", "images/2.png", "image 2")
+    assert (found.sample_id, found.image_files[0], found.image_id) == ("slake/test/0000", "images/2.png", "image 2")
     assert found.text.endswith("Question: What is in region 0?")
 
 
@@ -45,11 +45,11 @@ def test_a_pair_of_another_manifest_is_refused_and_not_dropped(source, donor):
 def test_a_shuffled_image_is_another_one_and_the_same_for_all_questions_about_an_image():
     rows = shards.manifest_rows(6, split="test", roles=("test",))
     for i, row in enumerate(rows):
-        row["image_id"], row["image_file"] = f"image {i // 2}", f"images/{i // 2}.png"
+        row["image_id"], row["image_files"][0] = f"image {i // 2}", f"images/{i // 2}.png"
     table = from_rows(rows, MANIFEST)
     found = list(asked(table, images=[image("shuffled")], prompt=PROMPT))
     own = dict(table.select("sample_id", "image_id").iter_rows())
-    assert all(q.image_id != own[q.sample_id] and q.image_file == f"images/{q.image_id[-1]}.png" for q in found)
+    assert all(q.image_id != own[q.sample_id] and q.image_files[0] == f"images/{q.image_id[-1]}.png" for q in found)
     assert [a.image_id == b.image_id for a, b in zip(found[::2], found[1::2], strict=True)] == [True] * 3
     assert {q.image_id for q in found} == set(own.values())
     assert list(asked(table.reverse(), images=[image("shuffled")], prompt=PROMPT)) == found

@@ -68,8 +68,8 @@ def test_facts_are_those_of_the_architecture(family):
 def test_a_prompt_has_the_ids_of_the_processor_and_bos_once(family):
     encoder, tokenizer = family.opened.encoder, family.opened.encoder.tokenizer
     for request in (*families.requests(), *families.requests()):  # the second time, images are in memory
-        prompt = encoder.prompt(request.text, image=request.image, row="1")
-        inputs = encoder.inputs(request.text, request.image)
+        prompt = encoder.prompt(request.text, images=request.images, row="1")
+        inputs = encoder.inputs(request.text, request.images)
         assert list(prompt.token_ids) == inputs["input_ids"][0].tolist()
         for name, of_prompt in prompt.types.items():
             assert list(of_prompt) == inputs[name][0].tolist()
@@ -177,7 +177,7 @@ def job(family, folder, facts):
     for i in range(2):
         image(i).resize((40, 52)).save(folder / f"{i}.png")
     questions = [
-        Asked(sample_id=str(i), text=prompts.render("shared", question=text), image_file=f"{i}.png", image_id=str(i))
+        Asked(sample_id=str(i), text=prompts.render("shared", question=text), image_files=[f"{i}.png"], image_id=str(i))
         for i, text in enumerate(["Is this a CT scan?", "What is the size of the lesion?"])
     ]
     reward = types.SimpleNamespace(

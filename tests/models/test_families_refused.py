@@ -203,7 +203,7 @@ def test_settings_stand_for_code(family, tmp_path):
         )
         for thinking, ends in ((True, False), (False, True)):
             opened = open_checkpoint(folder, {**families.SETTINGS, "chat_template": {"thinking": thinking}})
-            prompt = opened.encoder.prompt("Where?", image=image(0), row="1")
+            prompt = opened.encoder.prompt("Where?", images=[image(0)], row="1")
             assert opened.encoder.decode(prompt.token_ids).endswith("Short.") == ends
 
 

@@ -79,7 +79,7 @@ LINES = {
     "a line: an error": {"error": {"message": "no\nmoney"}},
     "a line: an error of HTTP": {"response": {"status_code": 429, "body": {"error": {"message": "too many"}}}},
 }
-QUESTION = Asked(sample_id="d/test/0", text="Is it?", image_file="images/0.png", image_id="0")
+QUESTION = Asked(sample_id="d/test/0", text="Is it?", image_files=["images/0.png"], image_id="0")
 SERVICE = Service(model="m", log_probs=False, body={})
 BOUNDS = Agreement(max_mean_log_prob_difference=0.001, max_argmax_mismatch_share=0.01, argmax_tolerance=0.1)
 ANSWERS = from_rows(

@@ -39,7 +39,7 @@ def test_in_float32_it_is_the_plain_model_with_the_rounded_weights(tiny, bits, d
         found = stands_for(layer)
         assert 0 < (found - plain.get_submodule(name).weight).abs().max() < 0.1
         plain.get_submodule(name).weight.data = found
-    inputs = opened.encoder.inputs("Is this a CT scan?", image(0))
+    inputs = opened.encoder.inputs("Is this a CT scan?", [image(0)])
     ids = opened.encoder.tokenizer("yes, upper left")["input_ids"]
     with torch.inference_mode():
         before = own_pass.log_probs(opened.model, inputs, ids, 0)

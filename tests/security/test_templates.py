@@ -59,13 +59,13 @@ def test_a_template_without_an_end_for_one_question_is_refused(folder, monkeypat
     config = read_config(folder)
     encoder = Encoder(load_processor(folder, families.SETTINGS), config, families.SETTINGS)
     picture = Image.new("RGB", (64, 64))
-    assert encoder.inputs("Is this a liver?", picture)
+    assert encoder.inputs("Is this a liver?", [picture])
     monkeypatch.setattr(trial, "SECONDS", 1.0)
     started = time.monotonic()
     with pytest.raises(ArtifactError, match=r"does not end within 1 seconds for the question 'Is this a spleen\?'"):
-        encoder.inputs("Is this a spleen?", picture)
+        encoder.inputs("Is this a spleen?", [picture])
     assert time.monotonic() - started < 30
-    assert encoder.inputs("Is this a liver?", picture)  # and nothing is left behind
+    assert encoder.inputs("Is this a liver?", [picture])  # and nothing is left behind
 
 
 def test_limits_hold_in_the_main_thread(monkeypatch):

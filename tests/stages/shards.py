@@ -52,10 +52,14 @@ def manifest_rows(n: int, *, split: str, roles: tuple[str, ...], questions: int 
         question = f"What is in region {i % questions}?"
         row = {"sample_id": f"slake/{split}/{i:04d}", "dataset": "slake", "split": split, "role": roles[i % len(roles)]}
         row |= {"question": question, "question_key": question_key(question), "answer_type": "open", "options": []}
-        row |= {"reference_answers": ["Lung" if i % 2 else "Heart"], "modality": "CT", "image_file": f"images/{i}.png"}
         row |= {
-            "image_sha256": f"f{i}",
-            "pixel_sha256": f"p{i}",
+            "reference_answers": ["Lung" if i % 2 else "Heart"],
+            "modality": "CT",
+            "image_files": [f"images/{i}.png"],
+            "image_roles": [],
+        }
+        row |= {
+            "pixel_sha256s": [f"p{i}"],
             "image_id": f"image {i}",
             "cluster_id": f"image {i}",
             "source_row": i,

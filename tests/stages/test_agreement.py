@@ -93,7 +93,9 @@ def test_measuring_the_rounding_leaves_the_weights_as_they_were(tiny, hospital, 
     before = {name: weight.clone() for name, weight in opened.model.state_dict().items()}
     from tests.tiny import image
 
-    requests = [Request(text=text, image=image(0), image_name="0", row="") for text in ("Where?", "Is this a CT scan?")]
+    requests = [
+        Request(text=text, images=[image(0)], image_name="0", row="") for text in ("Where?", "Is this a CT scan?")
+    ]
     completions = [[60, 61, 62], [63, 64]]
     found = agreement.ReferenceLogProbs.of(opened, requests, completions)
     assert 0 < found.rounding < 0.1

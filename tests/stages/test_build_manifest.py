@@ -60,17 +60,17 @@ def test_rows_and_images_are_those_of_the_source(hospital, tmp_path):
         assert row["sample_id"] == f"slake/test/{record['qid']}"
         assert (row["question"], row["reference_answers"]) == (record["question"], [record["answer"]])
         original = hospital / "imgs" / record["img_name"]
-        copy = tmp_path / "out" / row["image_file"]
+        copy = tmp_path / "out" / row["image_files"][0]
         assert copy.read_bytes() == original.read_bytes()
-        assert row["image_file"] == f"images/{row['image_sha256']}.jpg"
+        assert row["image_files"][0] == f"images/{row['image_sha256']}.jpg"
         assert row["image_sha256"] == hashlib.sha256(original.read_bytes()).hexdigest()
-        assert row["pixel_sha256"] == pixel_sha256(open_image(original))
+        assert row["pixel_sha256s"][0] == pixel_sha256(open_image(original))
         assert row["image_id"] == f"xmlab{record['img_id']}"
     assert len(list((tmp_path / "out" / "images").iterdir())) == manifest["image_id"].n_unique() == 6
     assert manifest.height == 48
     thumbnails = dict(read_table(tmp_path / "out" / "thumbnails.parquet", THUMBNAILS).iter_rows())
     assert thumbnails == {
-        row["pixel_sha256"]: pictures.thumbnail(open_image(tmp_path / "out" / row["image_file"]))
+        row["pixel_sha256s"][0]: pictures.thumbnail(open_image(tmp_path / "out" / row["image_files"][0]))
         for row in manifest.iter_rows(named=True)
     }
 

@@ -15,7 +15,7 @@ PICTURES = {"p1": picture(1), "p2": picture(2), "p3": picture(3), "a copy of p1"
 def _artifact(folder, role, *pictures):
     folder.mkdir()
     same = {"dataset": "slake", "split": folder.name, "role": role, "question": "q", "question_key": "q"}
-    same |= {"reference_answers": ["a"], "answer_type": "open", "options": [], "image_file": "f"}
+    same |= {"reference_answers": ["a"], "answer_type": "open", "options": [], "image_files": ["f"], "image_roles": []}
     rows = [
         {
             **same,
@@ -24,7 +24,7 @@ def _artifact(folder, role, *pictures):
             "cluster_id": f"image {name}",
             "source_row": i,
         }
-        | {"image_sha256": name, "pixel_sha256": name}
+        | {"pixel_sha256": name}
         for i, name in enumerate(pictures)
     ]
     looks = [{"pixel_sha256": name, "thumbnail": thumbnail(PICTURES[name])} for name in pictures]

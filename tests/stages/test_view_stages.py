@@ -86,7 +86,7 @@ def test_p_true_against_a_direct_forward_pass(tiny, answered, view, hospital):
     for row in valid.iter_rows(named=True):
         text = prompts.render("p_true", question=questions[row["sample_id"]], answer=f"left {row['sample_id'][-1]}")
         image = hospital["manifest"] / files[row["image_id"]]
-        prompt = encoder.prompt(text, image=image, row="")
+        prompt = encoder.prompt(text, images=[image], row="")
         with torch.inference_mode():
             states = model.model(**encoder.batch([prompt]), **encoder.shared_images(model, [prompt])).last_hidden_state
             first = torch.softmax(model.lm_head(states[0, -1]).double(), -1)

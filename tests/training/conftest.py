@@ -74,7 +74,7 @@ def job(tiny, tmp_path):
 
     def make(name, *, seed=1, reward=LENGTH, prompt="shared", checkpoints=None, **settings):
         questions = [
-            Asked(sample_id=str(i), text=prompts.render(prompt, question=q), image_file=f"{i}.png", image_id=str(i))
+            Asked(sample_id=str(i), text=prompts.render(prompt, question=q), image_files=[f"{i}.png"], image_id=str(i))
             for i, q in enumerate(["Is this a CT scan?", "What is the size of the lesion?", "Where?"])
         ]
         return Job(

@@ -68,7 +68,7 @@ def test_the_reference_of_the_penalty_is_the_base_and_there_is_no_second_model(t
     # The base has not moved: its log-probabilities are those of the checkpoint before the training.
     base, encoder = tiny.load()
     inputs = seen[-1][1]
-    asked = [encoder.inputs(question.text, image(k)) for k, question in enumerate(make("actor").questions)]
+    asked = [encoder.inputs(question.text, [image(k)]) for k, question in enumerate(make("actor").questions)]
     for i, reference in enumerate(inputs["ref_per_token_logps"]):
         ids = inputs["completion_ids"][i][inputs["completion_mask"][i].bool()].tolist()
         prompt = inputs["prompt_ids"][i][inputs["prompt_mask"][i].bool()].tolist()
@@ -92,7 +92,7 @@ def test_the_merged_checkpoint_answers_as_the_adapter_does(tiny, job, monkeypatc
     adapted = peft.PeftModel.from_pretrained(load(tiny.checkpoint, MODEL), folder).eval()
     merged, (_, encoder) = load(job("actor").out, MODEL), tiny.load()
     for k, question in enumerate(job("actor").questions):
-        inputs, said = encoder.inputs(question.text, image(k)), encoder.tokenizer("yes, upper left")["input_ids"]
+        inputs, said = encoder.inputs(question.text, [image(k)]), encoder.tokenizer("yes, upper left")["input_ids"]
         one, other = (own_log_probs(model, inputs, said, 0) for model in (adapted.get_base_model(), merged))
         np.testing.assert_allclose(one, other, atol=1e-5)
 

@@ -81,7 +81,7 @@ def gradient_of_formula(job, completions, weights, step):
     encoder = Opened.of(model, load_processor(job.checkpoint, job.model), job.model, job.facts).encoder
     row = trainer.training_order(3, steps=2, prompts_per_step=1, seed=job.seed)[step]
     question = job.questions[row]
-    inputs = encoder.inputs(question.text, open_image(job.images / question.image_file))
+    inputs = encoder.inputs(question.text, [open_image(job.images / question.image_files[0])])
     rewards = np.array(REWARDS)
     advantages = (rewards - rewards.mean()) / (rewards.std(ddof=1) + 1e-4)
     for ids, advantage in zip(completions, advantages, strict=True):

@@ -24,7 +24,7 @@ def opened(tiny):
 @pytest.fixture
 def rows(opened):
     """The prompts of three questions with two completions each."""
-    return [opened.encoder.prompt(QUESTIONS[i], image=image(i), row=str(i)) for i in (0, 0, 1, 1, 2, 2)]
+    return [opened.encoder.prompt(QUESTIONS[i], images=[image(i)], row=str(i)) for i in (0, 0, 1, 1, 2, 2)]
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def views(tiny):
     """(opened checkpoint, clean and blackened prompt)."""
     opened, rng = tiny.open(), np.random.default_rng(0)
     text, pictures = prompts.render("vl_calibration", question="Where?"), (image(0), blacken(image(0), 14, rng))
-    return opened, tuple(opened.encoder.prompt(text, image=picture, row="0") for picture in pictures)
+    return opened, tuple(opened.encoder.prompt(text, images=[picture], row="0") for picture in pictures)
 
 
 @both

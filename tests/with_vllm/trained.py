@@ -76,7 +76,9 @@ def job(
         checkpoint=checkpoint,
         facts=Facts(),
         questions=[
-            Asked(sample_id=str(i), text=prompts.render("shared", question=q), image_file=f"{i}.png", image_id=str(i))
+            Asked(
+                sample_id=str(i), text=prompts.render("shared", question=q), image_files=[f"{i}.png"], image_id=str(i)
+            )
             for i, q in enumerate(QUESTIONS)
         ],
         references=[["yes"], ["large"], ["left"]],
@@ -99,7 +101,7 @@ def against_single_rows(found: list[float], completions: list[Any]) -> Any:
 
     def difference(opened: Opened, prompt: EncodedPrompt, ids: list[int], log_probs: list[float]) -> float:
         i = int(prompt.row)
-        inputs = opened.encoder.inputs(prompts.render("shared", question=QUESTIONS[i]), image(i))
+        inputs = opened.encoder.inputs(prompts.render("shared", question=QUESTIONS[i]), [image(i)])
         return float(np.abs(own_pass.log_probs(opened.model, inputs, ids, 0) - np.array(log_probs)).max())
 
     def noting(self: Any, of_rows: Any, opened: Opened, **named: int) -> Any:

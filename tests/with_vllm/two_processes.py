@@ -21,7 +21,7 @@ def main(checkpoint: Path) -> None:
     arguments = (checkpoint, MODEL, SETTINGS)
     two = DataParallelEngine(vllm_engine.VllmEngine, arguments, ["", ""], one.encoder, one.stop)
     requests = [
-        Request(text=f"Is this {i}?", image=image(i % 3), image_name=str(i % 3), row=f"row {i}") for i in range(20)
+        Request(text=f"Is this {i}?", images=[image(i % 3)], image_name=str(i % 3), row=f"row {i}") for i in range(20)
     ]
     sampling = SeededDecoding(temperature=1.0, top_p=0.9, n_samples=3, max_completion_tokens=8, seed=1)
     for alone, together in zip(one.answer(requests, sampling), two.answer(requests, sampling), strict=True):

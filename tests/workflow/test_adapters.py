@@ -93,7 +93,7 @@ def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(checkou
     manifest = results / "manifests/slake/test"
     row = pl.read_parquet(manifest / "manifest.parquet").row(0, named=True)
     scorer = Scorer.load(results / "readers" / RUN / "dualread", results / "actors" / RUN)
-    found = scorer(manifest / row["image_file"], row["question"], options=row["options"])
+    found = scorer(manifest / row["image_files"][0], row["question"], options=row["options"])
     assert found.confidence == pytest.approx(expected[row["sample_id"]], abs=1e-6)
     export(results, ("qwen3-vl-tiny", "rlvr", 17), checkout.folder / "shared", method="dualread")
     card = (checkout.folder / "shared/README.md").read_text()
@@ -115,7 +115,7 @@ def test_an_adapter_and_its_merged_checkpoint_give_the_same_confidences(checkout
 
 def test_a_reader_scores_with_the_adapter_and_its_base(checkout, adapter, adapted):
     row = pl.read_parquet(adapted / "manifests/slake/test/manifest.parquet").row(0, named=True)
-    asked = (adapted / "manifests/slake/test" / row["image_file"], row["question"])
+    asked = (adapted / "manifests/slake/test" / row["image_files"][0], row["question"])
     reader, base = adapted / "readers" / RUN / "dualread", adapted / "actors/qwen3-vl-tiny/base/0"
     whole = Scorer.load(reader, adapted / "actors" / RUN)(*asked)
     parts = Scorer.load(reader, adapter, base=base)(*asked)

@@ -34,7 +34,7 @@ def data(micro: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
         for row in pl.read_parquet(manifest / "manifest.parquet").iter_rows(named=True):
             if row["reference_answers"] != [""]:
                 kept = {name: row[name] for name in ("question", "reference_answers", "answer_type")}
-                kept |= {"image": row["image_file"], "id": row["sample_id"].replace("/", "-"), "split": split}
+                kept |= {"image": row["image_files"][0], "id": row["sample_id"].replace("/", "-"), "split": split}
                 lines.append(json.dumps(kept))
     (folder / "data/rows.jsonl").write_text("\n".join(lines))
     shutil.copytree(results / "actors/qwen3-vl-tiny/base/0/checkpoint", folder / "model")

@@ -43,7 +43,7 @@ def test_answers_and_replay_are_of_one_quantized_model(checkout, bits):
     row = pl.read_parquet(results / "manifests/slake/test/manifest.parquet").row(0, named=True)
     expected = confidences(results).filter(sample_id=row["sample_id"])["confidence"].item()
     scorer = Scorer.load(results / "readers" / RUN / "dualread", results / "actors" / RUN)
-    found = scorer(results / "manifests/slake/test" / row["image_file"], row["question"], options=row["options"])
+    found = scorer(results / "manifests/slake/test" / row["image_files"][0], row["question"], options=row["options"])
     assert found.confidence == pytest.approx(expected, abs=1e-2 if bits == 8 else 1e-6)
     export(results, ("qwen3-vl-tiny", "rlvr", 17), checkout.folder / f"shared{bits}", method="dualread")
     card = (checkout.folder / f"shared{bits}/README.md").read_text()

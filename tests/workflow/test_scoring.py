@@ -22,7 +22,7 @@ def asked_of(results: Path, dataset: str) -> tuple[list[str], list[Question]]:
     """Twenty questions of a test split, or all if there are fewer; with their donors."""
     folder = results / "manifests" / dataset / "test"
     rows = pl.read_parquet(folder / "manifest.parquet").sort("sample_id").to_dicts()
-    files = {row["sample_id"]: folder / row["image_file"] for row in rows}
+    files = {row["sample_id"]: folder / row["image_files"][0] for row in rows}
     donors: dict[str, Path] = {}
     if (pairs := results / "pairs" / dataset / "test" / "pairs.parquet").exists():
         named = pl.read_parquet(pairs).select("sample_id", "donor_sample_id").iter_rows()

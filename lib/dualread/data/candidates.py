@@ -6,6 +6,7 @@ Candidates agree with the question in all that pairs share. A named donor has to
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,17 +29,22 @@ def groups_of(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataF
     The rows of a group agree in all that a pair has to share. Groups with one cluster or one gold answer are left out.
 
     Args:
-        eligible: Questions with gold answers, in canonical form and sorted (`gold`).
+        eligible: Questions with gold answers, in canonical form and sorted (`gold`), and how many images they show, in
+            which roles (`images`).
         match_on: Further columns in which the rows of a group agree.
     """
-    same = list(dict.fromkeys([*SAME, *match_on]))
+    same = [*dict.fromkeys([*SAME, *match_on]), "images"]
     rows = eligible.filter(
         pl.col("cluster_id").n_unique().over(same) > 1, pl.col("gold").list.join("\x1f").n_unique().over(same) > 1
     )
     ids, golds = rows["sample_id"].to_list(), rows["gold"].to_list()
     # Positive numbers for clusters and negative ones for pixels take a quarter of the memory of their names.
-    clusters, pixels = (rows[name].rank("dense").to_list() for name in ("cluster_id", "pixel_sha256"))
-    keys = [frozenset((cluster, -pixel, *forms)) for cluster, pixel, forms in zip(clusters, pixels, golds, strict=True)]
+    clusters, pixels = rows["cluster_id"].rank("dense").to_list(), rows["pixel_sha256s"].to_list()
+    numbers_of = {pixel: -i for i, pixel in enumerate(dict.fromkeys(chain.from_iterable(pixels)), start=1)}
+    keys = [
+        frozenset((cluster, *(numbers_of[pixel] for pixel in of_row), *forms))
+        for cluster, of_row, forms in zip(clusters, pixels, golds, strict=True)
+    ]
     numbers = rows.select(pl.struct(same).rank("dense")).to_series().to_numpy()
     order = np.argsort(numbers, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if rows.height else []
@@ -59,7 +65,7 @@ class Group:
         Args:
             rows: Places in the table.
             ids: The sample_id of each row.
-            keys: What a source and its donor must not have in common: cluster, pixels, and gold answers.
+            keys: What a source and its donor must not have in common: cluster, pixels of images, and gold answers.
         """
         ring = sorted((hashlib.sha256(ids[row].encode()).digest(), row) for row in rows)
         self.rows = [row for _, row in ring]
@@ -158,7 +164,9 @@ def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> I
         return
     if any(source[column] != donor[column] for column in SAME):
         yield "does not ask the same question"
-    if source["pixel_sha256"] == donor["pixel_sha256"]:
+    if len(source["image_files"]) != len(donor["image_files"]) or source["image_roles"] != donor["image_roles"]:
+        yield "shows another number of images, or images in other roles"
+    if not set(source["pixel_sha256s"]).isdisjoint(donor["pixel_sha256s"]):
         yield "shows the same image"
     elif source["cluster_id"] == donor["cluster_id"]:
         yield "shows an image of the same patient"

@@ -1,10 +1,11 @@
 """Same-question donors: for each question, another image on which the same question has another gold answer.
 
 The question that gets another image is the source; the question that lends its image is the donor. Both agree in data
-set, split, normalized question and the `match_on` columns (the imaging modality, where a data set records it). They
-differ in cluster (patient, or image), in pixels and in canonical gold answer. If a source has several candidates, the
-one with the smallest sha256 of `<sample_id of the source>|<sample_id of the candidate>` is its donor. So the choice
-depends neither on the order of the rows nor on confidences, which do not exist yet.
+set, split, normalized question, the `match_on` columns (the imaging modality, where a data set records it), number and
+roles of their images, of which all are swapped. They differ in cluster (patient, or image), in pixels and in canonical
+gold answer. If a source has several candidates, the one with the smallest sha256 of
+`<sample_id of the source>|<sample_id of the candidate>` is its donor. So the choice depends neither on the order of the
+rows nor on confidences, which do not exist yet.
 
 That rule takes one digest per pair. In a group of more than `candidates.LARGEST_COMPARED` questions that agree in all
 of this, the candidates stand in a ring instead, in the order of the sha256 of their sample_id. The donor is the first
@@ -115,8 +116,9 @@ def _check_columns(manifest: pl.DataFrame, match_on: Sequence[str]) -> None:
 
 
 def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
-    """Return the rows that can be in a pair, with their sorted canonical gold answers in the new column `gold`."""
+    """Return the rows that can be in a pair; new columns are `gold` and `images`, see `candidates.groups_of`."""
     forms = [golds(references) for references in manifest["reference_answers"].to_list()]
-    return manifest.with_columns(pl.Series("gold", forms, dtype=pl.List(pl.String))).filter(
+    images = pl.format("{} {}", pl.col("image_files").list.len(), pl.col("image_roles").list.join(" "))
+    return manifest.with_columns(pl.Series("gold", forms, dtype=pl.List(pl.String)), images=images).filter(
         pl.col("gold").list.len() > 0, *(pl.col(column).is_not_null() for column in match_on)
     )

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One prompt: an image, and the text that follows it in the user turn.
+    """One prompt: images, and the text that follows them in the user turn.
 
     Attributes:
         text: Text of the user turn.
-        image: The image, the path of its file, or a function that makes it when it is needed; None for no image.
-        image_name: Sort key that brings requests about one image together. It does not identify the image: the encoder
+        images: The images in order, or none: each an image, the path of its file, or a function that makes it when it
+            is needed.
+        image_name: Sort key that brings requests about the same images together. It does not identify them: the encoder
             distinguishes images by their content.
         row: Name of the request, unique in a list of requests. Error messages show it, and it seeds the random numbers
             of the request's samples.
@@ -40,14 +41,14 @@ class Request:
     """
 
     text: str
-    image: "Shown"
+    images: Sequence["Shown"]
     image_name: str
     row: str
     prefix: tuple[int, ...] = ()
 
     def encoded(self, encoder: "Encoder") -> "EncodedPrompt":
         """Return what the model reads; see `Encoder.prompt`."""
-        return encoder.prompt(self.text, image=self.image, row=self.row).followed_by(self.prefix)
+        return encoder.prompt(self.text, images=self.images, row=self.row).followed_by(self.prefix)
 
 
 class SeededDecoding(Decoding):

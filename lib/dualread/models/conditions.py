@@ -13,7 +13,7 @@ import polars as pl
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.actor import Request
-from dualread.models.images.base import Change, Shown, changes_of, rows_shown, shown_image
+from dualread.models.images.base import Change, changes_of, rows_shown, shown_images
 from dualread.schema.base import ConfiguredPlugin, Plugin
 
 
@@ -24,16 +24,18 @@ class Asked:
     Attributes:
         sample_id: Id of the question in the manifest.
         text: Text of the user turn.
-        image_file: File of the image that is shown, relative to the manifest artifact.
-        image_id: Id of the image that is shown; unique within the manifest, but not across manifests.
-        changes: What is done to this image before it is shown.
+        image_files: Files of the images that are shown, in order, relative to the manifest artifact.
+        image_id: Id of what is shown; unique within the manifest, but not across manifests.
+        image_roles: The role of each image; empty if they have none.
+        changes: What is done to these images before they are shown.
         draw: Which draw of these changes it is, from 0.
     """
 
     sample_id: str
     text: str
-    image_file: str
+    image_files: Sequence[str]
     image_id: str
+    image_roles: Sequence[str] = ()
     changes: tuple[Change, ...] = ()
     draw: int = 0
 
@@ -43,16 +45,18 @@ class Asked:
         return self.sample_id if self.draw == 0 else f"{self.sample_id} draw {self.draw}"
 
     def request(self, manifest: Path) -> Request:
-        """Return the prompt and what is shown of the image in the `manifest` artifact.
+        """Return the prompt and what is shown of the images in the `manifest` artifact.
 
         Within a manifest, equal images have equal names. Images of other manifests may have the same name.
         """
-        source, name = manifest / self.image_file, self.image_id
-        shown: Shown = source
-        if self.changes:
-            content = PurePosixPath(self.image_file).stem  # the digest of the file's bytes
-            name, shown = shown_image(source, content, self.changes, self.draw)
-        return Request(text=self.text, image=shown, image_name=name, row=self.name)
+        sources = [manifest / file for file in self.image_files]
+        name, shown = shown_images(sources, self.contents, self.image_roles, self.changes, self.draw)
+        return Request(text=self.text, images=shown, image_name=name if self.changes else self.image_id, row=self.name)
+
+    @property
+    def contents(self) -> list[str]:
+        """The digest of the bytes of each image's file."""
+        return [PurePosixPath(file).stem for file in self.image_files]
 
 
 def asked(
@@ -79,14 +83,21 @@ def asked(
             an answer are left out. None for prompts without an answer.
 
     Raises:
-        ArtifactError: A pair names a question that is not in the manifest, the split has no other image to show, or no
-            wrong answer for a prompt with a hint.
+        ArtifactError: A pair names a question that is not in the manifest, the split has no other image to show, no
+            wrong answer for a prompt with a hint, or no image in the role that is changed.
     """
     rows, changes = rows_shown(manifest, images, pairs), changes_of(images)
     hinted = importlib.import_module(f"dualread.{hints.module}").misleading(rows) if hints else None
     if answers is not None:
         rows = rows.filter(pl.col("sample_id").is_in(list(answers)))
-    rows = rows.select("sample_id", "question", "options", "image_file", "image_id").sort("sample_id")
+    for role in {change[2] for change in changes if len(change) > 2}:
+        without = rows.filter(~pl.col("image_roles").list.contains(role))["sample_id"]
+        if len(without):
+            raise ArtifactError(
+                f"image: the image of the role {role!r} is to be changed, and {len(without)} questions show none, such"
+                f" as {without[0]}. Expected one in each. Correct the role, or name another data set."
+            )
+    rows = rows.select("sample_id", "question", "options", "image_files", "image_id", "image_roles").sort("sample_id")
     return (
         Asked(
             sample_id=row["sample_id"],
@@ -96,8 +107,9 @@ def asked(
                 answer=None if answers is None else answers[row["sample_id"]],
                 hint=None if hinted is None else hinted[row["sample_id"]],
             ),
-            image_file=row["image_file"],
+            image_files=row["image_files"],
             image_id=row["image_id"],
+            image_roles=row["image_roles"],
             changes=changes,
             draw=draw,
         )

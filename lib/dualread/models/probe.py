@@ -123,8 +123,8 @@ class _Probe:
 
     def _row(self, text: str, picture: Any, completion: list[int]) -> _Row:
         encoder = self._opened.encoder
-        inputs = encoder.inputs(text, picture)
-        prompt = encoder.prompt(text, image=picture, row=f"{self._where}: probe")
+        inputs = encoder.inputs(text, [picture])
+        prompt = encoder.prompt(text, images=[picture], row=f"{self._where}: probe")
         if list(prompt.token_ids) != inputs["input_ids"][0].tolist():
             raise self._refusal("a prompt is encoded otherwise than by the processor alone", "the same ids")
         return _Row(inputs=inputs, prompt=prompt, completion=completion)
@@ -143,7 +143,7 @@ class _Probe:
     def _behind(self, n_words: int) -> int:
         """Return how many ids of a prompt are behind those of a question of so many words; -1 without the latter."""
         encoder, text = self._opened.encoder, long_text(n_words)
-        prompt_ids = encoder.inputs(text, _picture(0, _SQUARE))["input_ids"][0].tolist()
+        prompt_ids = encoder.inputs(text, [_picture(0, _SQUARE)])["input_ids"][0].tolist()
         if (alone := ids_alone(encoder.tokenizer, text)) is None:
             return 0
         prompt, question = ("".join(f" {token}" for token in ids) for ids in (prompt_ids, alone[_BESIDE:-_BESIDE]))
@@ -194,7 +194,7 @@ class _Probe:
         row, encoder = self._rows[0], self._opened.encoder
         reference = self._read(row.inputs)
         with parts.positions(self._model) as seen:
-            output = self._read(encoder.inputs(TEXTS[0], _picture(2, _SQUARE)))
+            output = self._read(encoder.inputs(TEXTS[0], [_picture(2, _SQUARE)]))
         offset = int(parts.position_offsets(seen, reference.logits[..., 0].long())[0])
         by = (output.hidden_states[0][0] - reference.hidden_states[0][0]).abs().amax(dim=-1).tolist()
         moved = {i for i, of_token in enumerate(by) if of_token > 0}

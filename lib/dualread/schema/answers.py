@@ -122,13 +122,22 @@ class Generation(Section):
     """How answers are drawn, unless a condition or view has a decoding."""
 
 
+class ChosenImage(ConfiguredPlugin):
+    """An image change as specs name it."""
+
+    role: str | None = None
+    """The role of the images that it changes; None for all images of a question."""
+
+
 class ImageChange(Section):
     """An image change with its settings."""
 
     name: Name
     """The plugin: lib/dualread/models/images/<name>.py."""
-    settings: Wire
+    settings: Wire = Field(default_factory=dict)
     """Settings of the plugin, such as its `strength`."""
+    role: Name | None = None
+    """The role of the images that it changes, where questions show several; all of them by default."""
 
 
 # An image change; its name alone if it has no settings.
@@ -252,7 +261,7 @@ class Shard(Section):
 class ShardSpec(Shard):
     """What an actor is shown and asked; generation and replay of a shard have it in common."""
 
-    image: ConfiguredPlugin
+    image: ChosenImage
     """What is shown: the image change of the condition, or of a view that has one."""
     prompt: Prompt
     decoding: Decoding | None = None
@@ -261,7 +270,7 @@ class ShardSpec(Shard):
     """The completions whose likelihood is computed."""
     completions: str | None = None
     """The condition whose committed completions are forced here; None if the shard has its own."""
-    shows: ConfiguredPlugin | None = None
+    shows: ChosenImage | None = None
     """For a view with an image change of its own, that of its condition, to which the view's is applied."""
     draws: int | None = None
     """How often the image change is drawn for each question; None for once."""
@@ -286,7 +295,7 @@ class ShardSpec(Shard):
         return 1 if self.decoding is None else self.decoding.n_samples * (self.draws or 1)
 
     @property
-    def images(self) -> tuple[ConfiguredPlugin, ...]:
+    def images(self) -> tuple[ChosenImage, ...]:
         """The image changes in their order: that of the condition, and that of the view."""
         return (self.image,) if self.shows is None else (self.shows, self.image)
 

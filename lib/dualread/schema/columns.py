@@ -36,6 +36,8 @@ def nullable(dtype: pl.DataType | type[pl.DataType], meaning: str) -> Column:
     return Column(dtype=dtype, meaning=meaning, nullable=True)
 
 
+TOGETHER = " + "  # between the names of images that are shown together
+MOST_IMAGES = 20  # of a question
 FEWEST_OPTIONS, MOST_OPTIONS = 2, 10  # of a multiple-choice question: its prompt has the letters A to J
 
 # The key of a completion, which generations, graded and features share.
@@ -64,10 +66,18 @@ MANIFEST = Schema(
         ),
         "modality": nullable(pl.String, "imaging modality; null if the data set records none"),
         "location": nullable(pl.String, "part of the body; null if the data set records none"),
-        "image_file": column(pl.String, "path relative to the artifact: images/<sha256>.<extension>"),
-        "image_sha256": column(pl.String, "digest of the image file's bytes"),
-        "pixel_sha256": column(pl.String, "digest of the image's size and decoded RGB pixels"),
-        "image_id": column(pl.String, "name of the picture in its data set and split"),
+        "image_files": column(
+            pl.List(pl.String),
+            "the images, in order, one or more: paths relative to the artifact, images/<sha256>.<extension>",
+        ),
+        "image_roles": column(
+            pl.List(pl.String), "what each image is, such as prior and current; empty if the data set does not say it"
+        ),
+        "pixel_sha256s": column(pl.List(pl.String), "digest of the size and the decoded RGB pixels of each image"),
+        "image_id": column(
+            pl.String,
+            "name of what is shown in its data set and split: of the image, or of all images, joined by ` + `",
+        ),
         "cluster_id": column(
             pl.String,
             "what has one role and is resampled: the first image of the patient, or the image where none is known",

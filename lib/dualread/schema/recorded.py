@@ -5,14 +5,17 @@ way. Such a file may come from anybody, so each value has the type and the bound
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from dualread.errors import DataError
 from dualread.schema.answers import Choices, Decoding, Image, Measure
 from dualread.schema.backbones import OpenedModel
 from dualread.schema.base import Listed, Name, Positive, Section, Sha256, Share, Wire, Word
+from dualread.schema.columns import MOST_IMAGES
 from dualread.schema.replay import Kappa
 
 # What is read once for all rows that share it; the last one shares nothing and caches nothing. The fastest comes first.
@@ -118,6 +121,9 @@ class RequiredView(Section):
         }
 
 
+_Roles = Annotated[Listed[Word], Field(min_length=1, max_length=MOST_IMAGES)]
+
+
 class Requirements(Section):
     """What scoring the next image needs besides a reader's weights: which actor answers, and how it is asked."""
 
@@ -133,8 +139,36 @@ class Requirements(Section):
     """How the answer is drawn."""
     contract: Name
     """The format of a completion, see `grading.contracts`."""
+    images: Annotated[Listed[Annotated[Listed[Word], Field(max_length=MOST_IMAGES)]], Field(max_length=100)] | None = (
+        None
+    )
+    """How many images the questions showed on which the reader was fitted: for each number that occurred, the role of
+    each, or `-` where they had none. None: one image."""
     views: Annotated[Listed[RequiredView], Field(max_length=100)] = ()
     """The views that the reader reads when it scores, in the order in which it reads them."""
+
+    def roles(self, n_images: int) -> Sequence[str]:
+        """Return the role of each of so many images.
+
+        Raises:
+            DataError: The reader was not fitted on questions about so many.
+        """
+        if not self.fits(n_images):
+            raise DataError(f"{n_images} images: expected {self.numbers}, as in the questions that the reader knows.")
+        return next(roles for roles in self._images if len(roles) == n_images)
+
+    def fits(self, n_images: int) -> bool:
+        """Return whether the reader was fitted on questions about so many images."""
+        return n_images in map(len, self._images)
+
+    @property
+    def numbers(self) -> str:
+        """On how many images the reader was fitted, in words."""
+        return " or ".join("one" if n == 1 else str(n) for n in sorted(set(map(len, self._images))))
+
+    @property
+    def _images(self) -> Sequence[Sequence[str]]:
+        return self.images or (("-",),)
 
     @model_validator(mode="after")
     def _can_be_opened(self) -> Self:

@@ -46,7 +46,8 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
         resample=spec.resample,
     )
     refuse_another(manifest, spec.expect_sha256, file=loaded.file, dataset=spec.dataset, split=spec.split)
-    images = {pictures.files[row.image]: row.image for row in selected.rows}
+    shown = (picture.source for row in selected.rows for picture in row.images)
+    images = {pictures.files[source]: source for source in shown}
     looks: dict[str, bytes] = {}
     for file, image in images.items():
         target = out / file.file
@@ -54,14 +55,14 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
         target.write_bytes(pictures.copy(image))
         looks.setdefault(file.pixel_sha256, file.thumbnail)
     write_table(out / "manifest.parquet", manifest, MANIFEST)
-    shown = ({"pixel_sha256": pixels, "thumbnail": look} for pixels, look in looks.items())
-    write_rows(out, shown, THUMBNAILS, rows_per_part=_THUMBNAILS_PER_PART)
+    thumbnails = ({"pixel_sha256": pixels, "thumbnail": look} for pixels, look in looks.items())
+    write_rows(out, thumbnails, THUMBNAILS, rows_per_part=_THUMBNAILS_PER_PART)
     audit.write_parquet(out / "audit.parquet", compression="zstd")
     (out / "manifest_digest.txt").write_text(f"{digest(manifest)}\n")
     [doubts] = audit.filter(pl.col("step") == HARD_TO_SEE)["reason"]
     if any(file.doubts for file in images):
         say(f"warning: {spec.dataset}/{spec.split}: {doubts}")
-    n_open, n_pictures = (manifest["answer_type"] == "open").sum(), manifest["image_id"].n_unique()
+    n_open, n_pictures = (manifest["answer_type"] == "open").sum(), len(looks)
     return (
         f"read {len(loaded.rows)} questions from {loaded.file.name}, wrote {manifest.height} rows"
         f" ({n_open} open, {manifest.height - n_open} closed) on {n_pictures} pictures, digest {digest(manifest)}"

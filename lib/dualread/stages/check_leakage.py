@@ -13,7 +13,7 @@ from dualread.data.questions.leakage import count, refuse_leakage, refuse_patien
 from dualread.schema.base import NoSpec
 from dualread.schema.columns import MANIFEST, THUMBNAILS
 
-_COLUMNS = ("role", "dataset", "split", "image_id", "patient_id", "pixel_sha256")
+_COLUMNS = ("role", "dataset", "split", "image_id", "patient_id", "pixel_sha256s")
 
 
 def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -28,7 +28,8 @@ def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:
     shared.write_parquet(out / "leakage.parquet", compression="zstd")
     pairs.write_parquet(out / "near_duplicates.parquet", compression="zstd")
     exact, near = shared.filter(pl.col("role") != pl.col("other_role")).select("n_images", "n_near").sum().row(0)
+    n_pictures = rows["pixel_sha256s"].explode().n_unique()
     return (
-        f"read {rows.height} questions on {rows['pixel_sha256'].n_unique()} pictures in {len(folders)} manifests: no "
+        f"read {rows.height} questions on {n_pictures} pictures in {len(folders)} manifests: no "
         f"picture used for fitting has a second role, test and ood share {exact}, and {near} pairs are near-duplicates"
     )

@@ -99,12 +99,13 @@ def _joined(kind: str, inputs: Mapping[str, Path], left_out: Collection[str]) ->
 
 
 def _shown(rows: pl.DataFrame, manifest: pl.DataFrame, folder: Path) -> pl.DataFrame:
-    """Return the pairs with their question, and with the gold answers and the image file of source and donor."""
-    shown = manifest.select(
-        "sample_id", "image_id", reference="reference_answers", image=pl.concat_str(pl.lit(f"{folder}/"), "image_file")
+    """Return the pairs with their question, and with the gold answers and the image files of source and donor."""
+    paths = pl.col("image_files").list.eval(pl.concat_str(pl.lit(f"{folder}/"), pl.element()))
+    shown = manifest.select("sample_id", "image_id", reference="reference_answers", images=paths)
+    sources = shown.rename({"reference": "reference_real", "images": "images_real", "image_id": "source_image_id"})
+    donors = shown.rename(
+        {name: f"{name}_donor" for name in ("reference", "images")} | {"sample_id": "donor_sample_id"}
     )
-    sources = shown.rename({"reference": "reference_real", "image": "image_real", "image_id": "source_image_id"})
-    donors = shown.rename({name: f"{name}_donor" for name in ("reference", "image")} | {"sample_id": "donor_sample_id"})
     donors = donors.rename({"image_id": "donor_image_id"})
     rows = rows.drop("source_cluster_id", "donor_cluster_id")
     questions = manifest.select("sample_id", "question")

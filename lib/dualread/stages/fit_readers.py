@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dualread import plugins
+from dualread.artifacts.tables import read_table
 from dualread.digests import artifact_digest
 from dualread.errors import ReaderError
 from dualread.models.prompts import template_sha256
@@ -18,8 +19,9 @@ from dualread.readers.artifact import features_read, load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, fit_or_reason, score, settings_of
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import NAME, STATES, states_of_shard
-from dualread.schema.answers import Image, ImageChange, Measure, ShardSpec
+from dualread.schema.answers import ChosenImage, Image, ImageChange, Measure, ShardSpec
 from dualread.schema.base import ConfiguredPlugin
+from dualread.schema.columns import MANIFEST
 from dualread.schema.readers import FitReadersSpec, ScoringSpec
 from dualread.schema.recorded import PromptText, RequiredView, Requirements, States
 from dualread.seeding import derive_seed
@@ -95,6 +97,7 @@ def _requirements(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requireme
         model=dict(scoring.model),
         facts=read_json(inputs["facts"] / "facts.json")["facts"],
         contract=scoring.contract,
+        images=_images(inputs),
         checkpoint={Path(name).name: file["sha256"] for name, file in files.items() if name.startswith("checkpoint/")},
         prompt=_prompt(scoring.answer),
         decoding=scoring.answer.decoding,
@@ -115,9 +118,18 @@ def _requirements(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requireme
     )
 
 
-def _image(image: ConfiguredPlugin) -> Image:
+def _images(inputs: Mapping[str, Path]) -> tuple[tuple[str, ...], ...] | None:
+    """Return the roles of the images of the questions, see `Requirements.images`."""
+    if "manifest" not in inputs:
+        return None
+    shown = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST, ("image_files", "image_roles"))
+    known = {tuple(roles or ["-"] * len(files)) for files, roles in shown.iter_rows()}
+    return None if known <= {("-",)} else tuple(sorted(known))
+
+
+def _image(image: ChosenImage) -> Image:
     name = image.module.removeprefix(f"{plugins.package_of('images')}.")
-    return ImageChange(name=name, settings=image.settings) if image.settings else name
+    return ImageChange(name=name, settings=image.settings, role=image.role) if image.settings or image.role else name
 
 
 def _measure(measure: ConfiguredPlugin | None) -> Measure | None:

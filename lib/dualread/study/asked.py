@@ -2,7 +2,7 @@
 
 from dualread import plugins
 from dualread.models import prompts
-from dualread.schema.answers import Decoding, Image, Measure, ShardSpec, View, name_and_settings
+from dualread.schema.answers import ChosenImage, Decoding, Image, Measure, ShardSpec, View, name_and_settings
 from dualread.schema.base import ConfiguredPlugin, Plugin, Prompt
 from dualread.schema.study import Config
 
@@ -39,10 +39,11 @@ def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
     )
 
 
-def image_of(image: Image) -> ConfiguredPlugin:
+def image_of(image: Image) -> ChosenImage:
     """Return an image change as specs name it."""
     name, settings = name_and_settings(image)
-    return ConfiguredPlugin(module=plugins.module_of("images", name), settings=settings)
+    role = None if isinstance(image, str) else image.role
+    return ChosenImage(module=plugins.module_of("images", name), settings=settings, role=role)
 
 
 def measure_of(measure: Measure) -> ConfiguredPlugin:

@@ -135,7 +135,7 @@ def _roll_out(_: Any, trainer: Any) -> dict[str, Any]:
     # A new one for each step, because an encoder keeps the pixels of its images in memory.
     trainer.opened = opened = Opened.of(_lora.base_of(trainer.plain), trainer.processing_class, job.model, job.facts)
     trainer.prompts = {
-        name: opened.encoder.prompt(row["prompt"][0]["content"], image=row["image"], row=name)
+        name: opened.encoder.prompt(row["prompt"][0]["content"], images=row["images"], row=name)
         for name, row in {row["sample_id"]: row for row in rows}.items()
     }
     prompts = [trainer.prompts[row["sample_id"]] for row in rows]

@@ -124,7 +124,7 @@ class Comparison:
 
 
 def _inputs(encoder: Encoder, row: Mapping[str, Any], prompt: Any) -> Mapping[str, Any]:
-    made = encoder.inputs(row["prompt"][0]["content"], row["image"])
+    made = encoder.inputs(row["prompt"][0]["content"], row["images"])
     if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
         raise DataError(
             f"{row['sample_id']}: the trainer encodes the prompt as {len(prompt)} ids that differ from the"

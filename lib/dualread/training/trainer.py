@@ -190,7 +190,7 @@ def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], im
         chosen = [questions[i] for i in batch["row"]]
         return {
             "prompt": [[{"role": "user", "content": question.text}] for question in chosen],
-            "image": [open_image(images / question.image_file) for question in chosen],
+            "images": [[open_image(images / file) for file in question.image_files] for question in chosen],
             "reference_answers": [list(references[i]) for i in batch["row"]],
             "sample_id": [question.sample_id for question in chosen],
         }

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from dualread.training._grpo_trainer import ActorTrainer
 
-EXTRA_PASSES = 2  # with the clean and with the blackened image; `dualread plan` reads this
+EXTRA_PASSES = 2  # with the clean and with the blackened images; `dualread plan` reads this
 # From the released code: probability of a black patch, and upper bound of KL and H.
 BLACK_SHARE = 0.8
 LARGEST_TERM = 10.0
@@ -112,13 +112,14 @@ class VLCalibration(Algorithm):
 def _views(
     encoder: Encoder, inputs: Sequence[Mapping[str, Any]], job: Job, step: int
 ) -> dict[str, tuple[EncodedPrompt, EncodedPrompt]]:
-    """Return the prompt of each question with the clean and with the blackened image, by sample_id."""
+    """Return the prompt of each question with the clean and with the blackened images, by sample_id."""
     views = {}
     for sample_id, row in {row["sample_id"]: row for row in inputs}.items():
         rng = generator("blacken", job.seed, step, sample_id)
-        images = row["image"], blacken(row["image"], job.chosen(Settings).patch_pixels, rng)
+        black = [blacken(image, job.chosen(Settings).patch_pixels, rng) for image in row["images"]]
         views[sample_id] = tuple(
-            encoder.prompt(row["prompt"][0]["content"], image=image, row=sample_id) for image in images
+            encoder.prompt(row["prompt"][0]["content"], images=images, row=sample_id)
+            for images in (row["images"], black)
         )
     return views
 
@@ -178,7 +179,7 @@ def measure(
 
     Args:
         opened: The policy that generated the completions.
-        views: The prompt of each completion, with the clean and with the blackened image.
+        views: The prompt of each completion, with the clean and with the blackened images.
         completions: The generated ids of each completion.
         temperature: Temperature by which logits are divided, as in the loss.
         rows_per_pass: Completions in one forward pass.

@@ -41,13 +41,13 @@ def write(folder):
             **{"sample_id": sample_id, "dataset": "mine", "split": "test", "role": "test", "question": question},
             **{"question_key": question.lower(), "reference_answers": [gold], "answer_type": "closed", "options": []},
             **{
-                "image_file": f"images/{image}.png",
-                "image_sha256": image * 64,
+                "image_files": [f"images/{image}.png"],
+                "image_roles": [],
                 "image_id": image,
                 "cluster_id": image,
                 "source_row": row,
             },
-            "pixel_sha256": pixel_sha256(pictures[image]),
+            "pixel_sha256s": [pixel_sha256(pictures[image])],
         }
         for row, (sample_id, (question, gold, image)) in enumerate(QUESTIONS.items())
     ]

@@ -93,7 +93,7 @@ class SmallStudy:
         row = dict.fromkeys(("content_family", "modality", "location", "donor_sample_id"))
         row |= {"sample_id": f"{name}/test/1", "dataset": name, "split": "test", "role": "test", "options": []}
         row |= {"question": "Is the lung clear?", "question_key": "q", "reference_answers": ["yes"]}
-        row |= {"answer_type": "closed", "image_file": "images/a.png", "image_sha256": "a", "pixel_sha256": "a"}
+        row |= {"answer_type": "closed", "image_files": ["images/a.png"], "image_roles": [], "pixel_sha256s": ["a"]}
         row |= {"image_id": "image-a", "cluster_id": "image-a", "source_row": 0}
         rows = [row]
         if name == "far":

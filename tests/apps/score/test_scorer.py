@@ -48,9 +48,9 @@ def by_hand(study, method, path, question):
     """Ask, replay and score one question, with nothing but the rooms below."""
     opened = open_checkpoint(study.actor / "checkpoint", MODEL)
     text = prompts.render("shared", question=question)
-    request = Request(text=text, image=path, image_name="x", row="x")
+    request = Request(text=text, images=[path], image_name="x", row="x")
     [[completion]] = TransformersEngine(opened, 1).answer([request], SeededDecoding(**small.DECODING, seed=0))
-    prompt = opened.encoder.prompt(text, image=path, row="x")
+    prompt = opened.encoder.prompt(text, images=[path], row="x")
     [replayed] = replay_batch(opened, [prompt], [completion.token_ids], ReadSpec(kappa=0.1))
     states = {name: vector[np.newaxis] for name, vector in replayed.vectors.items()}
     table = pl.DataFrame([dict.fromkeys(COLUMNS, "x")], schema=dict.fromkeys(COLUMNS, pl.String))

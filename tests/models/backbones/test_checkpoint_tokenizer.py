@@ -156,7 +156,7 @@ def test_where_no_token_pads_the_one_that_ends_a_turn_does(tiny, folder):
     edit_json(folder / "tokenizer_config.json", lambda entries: entries.pop("pad_token"))
     opened = open_checkpoint(folder, MODEL)
     assert opened.encoder.tokenizer.pad_token == opened.encoder.tokenizer.eos_token
-    ids = [of.encoder.prompt("Where?", image=image(0), row="1").token_ids for of in (expected, opened)]
+    ids = [of.encoder.prompt("Where?", images=[image(0)], row="1").token_ids for of in (expected, opened)]
     assert ids[0] == ids[1]
     edit_json(folder / "tokenizer_config.json", lambda entries: entries.pop("eos_token"))
     assert_tokenizer_refused(tiny, folder, "the tokenizer has neither pad_token nor eos_token. Expected at least one.")

@@ -24,7 +24,7 @@ def test_the_digest_of_a_prompt_by_hand():
 def test_a_prompt_equals_the_processors_encoding_of_one_user_turn(tiny):
     _, encoder = tiny.load()
     text, picture = ask("What is the size of the lesion?"), image(0)
-    ours = encoder.prompt(text, image=picture, row="1")
+    ours = encoder.prompt(text, images=[picture], row="1")
     message = {"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": text}]}
     theirs = encoder.processor.apply_chat_template(
         [message], tokenize=True, return_dict=True, add_generation_prompt=True, return_tensors="pt"
@@ -39,15 +39,15 @@ def test_an_image_is_identified_by_its_content_and_not_by_its_path(tiny, tmp_pat
     _, encoder = tiny.load()
     path, copy = tmp_path / "0.png", tmp_path / "1.png"
     image(0).save(path)
-    first = encoder.prompt(ask("Where?"), image=path, row="1")
+    first = encoder.prompt(ask("Where?"), images=[path], row="1")
     copy.write_bytes(path.read_bytes())
-    again = encoder.prompt(ask("Where?"), image=copy, row="2")
+    again = encoder.prompt(ask("Where?"), images=[copy], row="2")
     image(1).save(path)
-    other = encoder.prompt(ask("Where?"), image=path, row="3")
+    other = encoder.prompt(ask("Where?"), images=[path], row="3")
     assert first.image_sha256 == again.image_sha256 != other.image_sha256
     assert first.image["pixel_values"] is again.image["pixel_values"]  # computed once
     _, fresh = tiny.load()
-    assert torch.equal(other.image["pixel_values"], fresh.prompt("?", image=image(1), row="3").image["pixel_values"])
+    assert torch.equal(other.image["pixel_values"], fresh.prompt("?", images=[image(1)], row="3").image["pixel_values"])
 
 
 @both
@@ -59,7 +59,7 @@ def test_later_images_and_texts_are_what_the_processor_alone_makes_of_them(tiny)
     encoder._processed = lambda *given: with_text.append(given) or made(*given)
     for k in range(6):
         text, picture = ask(f"Where is {k % 2}?"), image(k).resize((32 + 8 * (k % 3), 32))
-        ours = encoder.prompt(text, image=picture, row="1")
+        ours = encoder.prompt(text, images=[picture], row="1")
         ids, types, inputs = made(text, picture)
         assert (ours.token_ids, ours.types) == (ids, types)
         assert ours.image.keys() == inputs.keys()
@@ -79,15 +79,15 @@ def test_a_processor_that_changes_an_image_beside_a_text_makes_every_prompt(tiny
 
     encoder.processor.__class__ = Brighter
     for k in range(3):
-        ours = encoder.prompt(ask("Where?"), image=image(k), row="1")
-        assert torch.equal(ours.image["pixel_values"], encoder.inputs("?", image(k))["pixel_values"])
+        ours = encoder.prompt(ask("Where?"), images=[image(k)], row="1")
+        assert torch.equal(ours.image["pixel_values"], encoder.inputs("?", [image(k)])["pixel_values"])
 
 
 def test_images_of_the_same_bytes_but_different_sizes_are_distinguished(tiny):
     _, encoder = tiny.load()
     square = image(0)
     flat = Image.frombytes("RGB", (64, 16), square.tobytes())
-    one, other = (encoder.prompt("?", image=picture, row="1") for picture in (square, flat))
+    one, other = (encoder.prompt("?", images=[picture], row="1") for picture in (square, flat))
     assert one.image_sha256 != other.image_sha256
     assert not torch.equal(one.image["pixel_values"], other.image["pixel_values"])
 
@@ -97,7 +97,7 @@ def test_a_missing_image_is_named(tiny, tmp_path):
     with pytest.raises(
         DataError, match=r"gone\.png: no such image file; it cannot be read \(No such file or directory\)"
     ):
-        encoder.prompt("?", image=tmp_path / "gone.png", row="1")
+        encoder.prompt("?", images=[tmp_path / "gone.png"], row="1")
 
 
 def test_an_image_that_the_processor_refuses_is_named_with_its_reason(tiny, monkeypatch):
@@ -109,13 +109,13 @@ def test_an_image_that_the_processor_refuses_is_named_with_its_reason(tiny, monk
     with pytest.raises(
         DataError, match=r"^mine: the processor refuses its image \(ValueError: absolute .* Give another"
     ):
-        encoder.prompt("Is it?", image=image(9), row="mine")
+        encoder.prompt("Is it?", images=[image(9)], row="mine")
 
 
 @both
 def test_the_image_comes_first_and_there_is_no_system_message(tiny):
     _, encoder = tiny.load()
-    prompt = encoder.prompt(ask("Is this a CT scan?"), image=image(0), row="1")
+    prompt = encoder.prompt(ask("Is this a CT scan?"), images=[image(0)], row="1")
     text = encoder.tokenizer.decode(prompt.token_ids)
     assert text.index("Examine the medical image") > text.rindex(encoder.tokenizer.decode([encoder.image_token_id]))
     assert "system" not in text
@@ -125,7 +125,7 @@ def test_the_image_comes_first_and_there_is_no_system_message(tiny):
 def test_images_encoded_once_give_the_same_states_as_one_image_per_row(tiny):
     model, encoder = tiny.load()
     batch = [
-        encoder.prompt(ask(question), image=image(seed), row="r")
+        encoder.prompt(ask(question), images=[image(seed)], row="r")
         for question, seed in [("Is this a CT scan?", 0), ("What is the size?", 1), ("Where?", 0)]
     ]
     texts = encoder.batch(batch)
@@ -140,8 +140,8 @@ def test_images_encoded_once_give_the_same_states_as_one_image_per_row(tiny):
 def test_a_batch_by_hand(tiny):
     """Prompts are padded on the left, completions on the right, and nothing attends to what is padded."""
     _, encoder = tiny.load()
-    short = encoder.prompt(ask("Where?"), image=image(0), row="r")
-    long = encoder.prompt(ask("What is the size of the lesion?"), image=image(1), row="r")
+    short = encoder.prompt(ask("Where?"), images=[image(0)], row="r")
+    long = encoder.prompt(ask("What is the size of the lesion?"), images=[image(1)], row="r")
     made, pad = encoder.batch([short, long], [[60], [62, 63, 64]]), encoder.tokenizer.pad_token_id
     before = len(long.token_ids) - len(short.token_ids)
     assert before > 0
@@ -158,8 +158,8 @@ def test_a_batch_by_hand(tiny):
 @both
 def test_padding_does_not_change_states(tiny):
     model, encoder = tiny.load()
-    short = encoder.prompt(ask("Where?"), image=image(0), row="r")
-    long = encoder.prompt(ask("What is the size of the lesion? " * 5), image=image(1), row="r")
+    short = encoder.prompt(ask("Where?"), images=[image(0)], row="r")
+    long = encoder.prompt(ask("What is the size of the lesion? " * 5), images=[image(1)], row="r")
     tails = [[60, 61], [62, 63, 64]]
     with torch.inference_mode():
         alone = model.model(
@@ -176,11 +176,11 @@ def test_padding_does_not_change_states(tiny):
 def test_a_prompt_that_is_too_long_is_refused_by_name(tiny):
     _, encoder = tiny.load()
     with pytest.raises(DataError, match=r"slake/test/7: the prompt has \d+ tokens.*max_prompt_tokens = 200"):
-        encoder.prompt(ask("word " * 300), image=image(0), row="slake/test/7")
+        encoder.prompt(ask("word " * 300), images=[image(0)], row="slake/test/7")
 
 
 def test_a_question_that_contains_image_tokens_is_refused(tiny):
     _, encoder = tiny.load()
     smuggled = encoder.tokenizer.decode([encoder.image_token_id])
     with pytest.raises(DataError, match=r"slake/test/8: .* image tokens"):
-        encoder.prompt(ask(f"What is {smuggled}?"), image=image(0), row="slake/test/8")
+        encoder.prompt(ask(f"What is {smuggled}?"), images=[image(0)], row="slake/test/8")

@@ -57,7 +57,7 @@ def test_transformers_alone_gives_the_same_tokens(tiny, tmp_path):
     opened.model.save_pretrained(actor)
     copy_processor(tiny.checkpoint, actor)
     image(0).save(tmp_path / "x.png")
-    prompt = opened.encoder.prompt(QUESTION, image=image(0), row="1")
+    prompt = opened.encoder.prompt(QUESTION, images=[image(0)], row="1")
     decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=8, seed=0)
     with torch.no_grad():
         [[ours]] = complete(opened, [EncodedRequest(name="1", prompt=prompt, decoding=decoding)])

@@ -62,7 +62,7 @@ def plain(request, tmp_path_factory):
 
 
 def ids_of(folder):
-    return open_checkpoint(folder, SETTINGS).encoder.prompt(QUESTION, image=image(0), row="1").token_ids
+    return open_checkpoint(folder, SETTINGS).encoder.prompt(QUESTION, images=[image(0)], row="1").token_ids
 
 
 @pytest.fixture(scope="module")
@@ -122,9 +122,9 @@ def test_an_actor_of_a_study_has_no_truncation(tiny, folder, tmp_path):
     keep(folder, {"tokenizer.json": {"truncation": TRUNCATION}})
     copied(tiny, folder, tmp_path / "out")
     assert Tokenizer.from_file(str(tmp_path / "out/checkpoint/tokenizer.json")).truncation is None
-    whole = tiny.open().encoder.prompt(QUESTION, image=image(0), row="1").token_ids
+    whole = tiny.open().encoder.prompt(QUESTION, images=[image(0)], row="1").token_ids
     for checkpoint in (folder, tmp_path / "out/checkpoint"):
-        ids = open_checkpoint(checkpoint, MODEL).encoder.prompt(QUESTION, image=image(0), row="1").token_ids
+        ids = open_checkpoint(checkpoint, MODEL).encoder.prompt(QUESTION, images=[image(0)], row="1").token_ids
         assert ids == whole
 
 
@@ -192,7 +192,7 @@ def test_pixel_limits_of_a_file_do_not_win_over_those_of_the_settings(copy_of, t
         processor = load_processor(folder, settings)
         assert processor.image_processor.size == whole
         encoder = open_checkpoint(folder, settings).encoder
-        assert encoder.prompt("?", image=image(0), row="1").image["pixel_values"].shape[0] == 16  # 32 x 32 / 8 / 8
+        assert encoder.prompt("?", images=[image(0)], row="1").image["pixel_values"].shape[0] == 16  # 32 x 32 / 8 / 8
     edit_json(folder / "processor_config.json", lambda found: found["image_processor"].update(do_resize=False))
     with pytest.raises(ArtifactError, match="does not resize images"):
         load_processor(folder, settings)

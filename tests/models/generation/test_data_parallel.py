@@ -17,7 +17,7 @@ GREEDY = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_
 
 
 def requests(*images: str) -> list[Request]:
-    return [Request(text="?", image=None, image_name=name, row=f"row {i}") for i, name in enumerate(images)]
+    return [Request(text="?", images=[None], image_name=name, row=f"row {i}") for i, name in enumerate(images)]
 
 
 @dataclass

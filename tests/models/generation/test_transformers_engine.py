@@ -23,7 +23,7 @@ def requests_(tmp_path):
         paths.append(path)
     questions = ["Is this a CT scan?", "What is the size of the lesion?", "Where?", "Where is it? " * 3, "Why?"]
     return [
-        Request(text=question, image=paths[i % 2], image_name=str(i % 2), row=f"row {i}")
+        Request(text=question, images=[paths[i % 2]], image_name=str(i % 2), row=f"row {i}")
         for i, question in enumerate(questions)
     ]
 
@@ -39,7 +39,7 @@ def test_greedy_against_a_literal_loop(tiny, requests_):
     results = opened.answer(requests_, GREEDY)
     model, encoder = opened.model, opened.encoder
     for request, [completion] in zip(requests_, results, strict=True):
-        prompt = encoder.prompt(request.text, image=request.image, row=request.row)
+        prompt = encoder.prompt(request.text, images=request.images, row=request.row)
         tokens, log_probs = [], []
         while len(tokens) < 12 and (not tokens or tokens[-1] not in opened.stop):
             with torch.inference_mode():
@@ -61,7 +61,7 @@ def test_greedy_against_a_literal_loop(tiny, requests_):
 def test_the_replay_reproduces_the_generation(tiny, requests_):
     opened = engine(tiny)
     completions = [c for [c] in opened.answer(requests_, GREEDY)]
-    prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
+    prompts = [opened.encoder.prompt(r.text, images=r.images, row=r.row) for r in requests_]
     replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], ReadSpec(kappa=0.1))
     for completion, got in zip(completions, replayed, strict=True):
         np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
@@ -94,7 +94,7 @@ def test_log_probs_do_not_depend_on_temperature_and_forbidden_ids(tiny, requests
     opened = engine(tiny)
     decoding = SeededDecoding(temperature=2.0, top_p=0.9, n_samples=1, max_completion_tokens=12, seed=5)
     completions = [c for [c] in opened.answer(requests_, decoding)]
-    prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
+    prompts = [opened.encoder.prompt(r.text, images=r.images, row=r.row) for r in requests_]
     replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], ReadSpec(kappa=0.1))
     for completion, got in zip(completions, replayed, strict=True):
         np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
@@ -109,7 +109,7 @@ def test_loglikelihoods_against_direct_forward_passes(tiny, requests_):
     scored = opened.loglikelihoods(given, continuations)
     model, encoder = opened.model, opened.encoder
     for request, of_request, found in zip(given, continuations, scored, strict=True):
-        prompt = encoder.prompt(request.text, image=request.image, row=request.row)
+        prompt = encoder.prompt(request.text, images=request.images, row=request.row)
         assert list(found.prompt_token_ids) == [*prompt.token_ids, *request.prefix]
         for ids, log_prob in zip(of_request, found.values, strict=True):
             with torch.inference_mode():
@@ -164,7 +164,7 @@ def test_a_changed_picture_is_made_again_only_after_others(tiny):
     def shown(k):
         return lambda: made.append(k) or image(k)
 
-    asked = [Request(text="Where?", image=shown(k % 3), image_name=f"{k % 3}", row=f"{k}") for k in range(9)]
+    asked = [Request(text="Where?", images=[shown(k % 3)], image_name=f"{k % 3}", row=f"{k}") for k in range(9)]
     found = engine(tiny, batch_size=64).answer(asked, GREEDY)
     assert made == sorted(made)
     assert set(made) == {0, 1, 2}
@@ -210,9 +210,9 @@ def test_a_prompt_longer_than_a_sliding_window(tmp_path):
     config["text_config"]["sliding_window"] = 16
     (tmp_path / "config.json").write_text(json.dumps(config))
     opened = engine(long)
-    requests = [Request(text="Where is it? " * n, image=image(n), image_name=str(n), row=str(n)) for n in (1, 4)]
+    requests = [Request(text="Where is it? " * n, images=[image(n)], image_name=str(n), row=str(n)) for n in (1, 4)]
     continuations = [[[40], [41, 42], [41, 43, 44], [45, 46]]] * 2
-    prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests]
+    prompts = [opened.encoder.prompt(r.text, images=r.images, row=r.row) for r in requests]
     assert min(len(prompt.token_ids) for prompt in prompts) > 16
     greedy = [c for [c] in opened.answer(requests, GREEDY)]
     for prompt, completion, found in zip(prompts, greedy, opened.loglikelihoods(requests, continuations), strict=True):

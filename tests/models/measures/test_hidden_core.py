@@ -25,7 +25,7 @@ HALF = {"share": 0.5, "from_depth": 0.25, "to_depth": 0.75}  # of four layers: t
 @pytest.fixture(scope="module")
 def scene(tiny):
     model, encoder = tiny.load()
-    prompt = encoder.prompt(prompts.render("shared", question="Where is it?"), image=image(0), row="here")
+    prompt = encoder.prompt(prompts.render("shared", question="Where is it?"), images=[image(0)], row="here")
     ids = [*encoder.tokenizer(ANSWERED, add_special_tokens=False)["input_ids"], encoder.tokenizer.eos_token_id]
     opened = Opened(model=model, encoder=encoder, stop=frozenset([encoder.tokenizer.eos_token_id]), forbidden=())
     plain = AutoModelForImageTextToText.from_pretrained(tiny.checkpoint, attn_implementation="eager").eval()
@@ -115,7 +115,7 @@ def test_of_a_shard_each_row_is_that_of_its_own_answer(scene):
     other = tokenizer("<answer>yes</answer>", add_special_tokens=False)["input_ids"]
     texts = ("Where?", "Where?", "Where is it? And what is it?")
     asked = [
-        Request(text=text, image=image(k % 2), image_name=f"{k % 2}", row=f"row {k}") for k, text in enumerate(texts)
+        Request(text=text, images=[image(k % 2)], image_name=f"{k % 2}", row=f"row {k}") for k, text in enumerate(texts)
     ]
     plugin = specs.measure("hidden_core", **HALF)
     found = take_measure(scene.opened, asked, [ids, other, other], plugin, batch_size=3)
@@ -139,7 +139,7 @@ def test_a_pass_has_prompts_of_one_length_and_is_no_larger_than_others(scene):
 
 
 def test_what_it_cannot_measure_is_refused(scene):
-    blind = scene.opened.encoder.prompt("Where?", image=None, row="blind")
+    blind = scene.opened.encoder.prompt("Where?", images=[], row="blind")
     with pytest.raises(ConfigError, match="blind: no image is shown, so there is none to hide"):
         hidden_core.measure(scene.opened, [blind], [scene.ids], Settings(**HALF))
     with pytest.raises(ConfigError, match=r"has from_depth 0\.5 and to_depth 0\.5"):

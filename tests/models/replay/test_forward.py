@@ -28,7 +28,7 @@ def completion(encoder, text):
 def scene(tiny):
     model, encoder = tiny.load()
     questions = [("Is this a CT scan?", 0), ("What is the size of the lesion?", 1), ("Where is it?", 0)]
-    encoded = [encoder.prompt(prompts.render("shared", question=q), image=image(i), row=q) for q, i in questions]
+    encoded = [encoder.prompt(prompts.render("shared", question=q), images=[image(i)], row=q) for q, i in questions]
     texts = [
         "<reasoning>axial ct</reasoning>\n<answer>upper left</answer>\n<confidence>77</confidence>",
         "<answer>yes</answer>",
@@ -133,7 +133,7 @@ def test_a_completion_of_another_prompt_is_refused(scene):
     model, encoder, encoded, completions = scene
     opened = Opened(model=model, encoder=encoder, stop=frozenset(), forbidden=())
     text = prompts.render("shared", question="Is this a CT scan?")
-    request = Request(row="q", text=text, image=image(0), image_name="a")
+    request = Request(row="q", text=text, images=[image(0)], image_name="a")
     own = encoded[0].token_ids
 
     def replayed(*ids):
@@ -178,7 +178,7 @@ def test_what_prompts_about_one_image_share_is_read_once(scene, monkeypatch):
 def test_images_of_different_sizes_in_one_batch(scene):
     """Their prefixes differ in length where the image processor keeps sizes; a batch gives what single rows give."""
     model, encoder, encoded, completions = scene
-    wide = encoder.prompt("Where is it?", image=image(5).resize((64, 16)), row="wide")
+    wide = encoder.prompt("Where is it?", images=[image(5).resize((64, 16))], row="wide")
     rows, tokens = [*encoded, wide], [*completions, completions[0]]
     together = replay(model, encoder, rows, tokens)
     for prompt, ids, got in zip(rows, tokens, together, strict=True):

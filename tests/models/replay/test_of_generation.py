@@ -25,7 +25,7 @@ WHOLE = PassReading(kappa=0.1, middle=True, entropies=True)
 BOUNDS = Agreement(argmax_tolerance=1e-3, max_mean_log_prob_difference=1e-3, max_argmax_mismatch_share=0.0)
 QUESTIONS = ["Is this a CT scan?", "What is the size of the lesion?", "Where?", "Where is it? " * 3, "Why?"]
 REQUESTS = [
-    Request(text=text, image=image(i % 2), image_name=str(i % 2), row=f"row {i}") for i, text in enumerate(QUESTIONS)
+    Request(text=text, images=[image(i % 2)], image_name=str(i % 2), row=f"row {i}") for i, text in enumerate(QUESTIONS)
 ]
 
 

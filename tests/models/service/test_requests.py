@@ -17,7 +17,7 @@ from dualread.schema.answers import Choices, Service
 from tests.specs import changed, decoding, image, shard
 
 SERVICE = Service(model="m", log_probs=True, body={})
-QUESTION = Asked(sample_id="slake/test/1", text="Is it?", image_file="images/ab12.png", image_id="x1")
+QUESTION = Asked(sample_id="slake/test/1", text="Is it?", image_files=["images/ab12.png"], image_id="x1")
 
 
 def only(shard, service=SERVICE, question=QUESTION):
@@ -67,7 +67,7 @@ def test_an_id_changes_with_everything_that_is_asked():
             for one in (
                 {"sample_id": "slake/test/2"},
                 {"text": "Is it so?"},
-                {"image_file": "images/cd34.png"},
+                {"image_files": ["images/cd34.png"]},
             )
         ),
     ]
@@ -128,7 +128,7 @@ def test_a_turned_picture_is_upright(tmp_path):
 @pytest.mark.parametrize("file", ["../secret.png", "/home/me/secret.png", "images/../../secret.png"])
 def test_no_picture_outside_the_artifact_is_sent(tmp_path, file):
     request = only(shard())
-    led_out = replace(request, question=replace(request.question, image_file=file))
+    led_out = replace(request, question=replace(request.question, image_files=[file]))
     with pytest.raises(ArtifactError, match=r"secret\.png is outside the artifact"):
         line(led_out, tmp_path, image_url("file"))
 

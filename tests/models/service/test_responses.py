@@ -16,7 +16,7 @@ from tests import specs
 
 def _requests(n):
     questions = [
-        Asked(sample_id=f"d/test/{i}", text="What?", image_file=f"images/{i}", image_id=f"{i}") for i in range(n)
+        Asked(sample_id=f"d/test/{i}", text="What?", image_files=[f"images/{i}"], image_id=f"{i}") for i in range(n)
     ]
     return list(requests_of(specs.shard(), Service(model="m", log_probs=False, body={}), questions))
 

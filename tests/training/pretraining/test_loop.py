@@ -93,7 +93,7 @@ def test_the_gradient_is_that_of_single_rows(tiny):
     """Reference: one row at a time, without padding; the mean is over the weights of all rows."""
     model, encoder = tiny.load()
     questions = ["Is this a CT scan?", "What is the size of the lesion? " * 4]
-    prompts = [encoder.prompt(q, image=image(i % 2), row=q) for i, q in enumerate([*questions, questions[0]])]
+    prompts = [encoder.prompt(q, images=[image(i % 2)], row=q) for i, q in enumerate([*questions, questions[0]])]
     targets = [([40, 41, 42], [1.0, 0.0, 3.0]), ([43, 44], [0.3, 1.0]), ([45], [2.0])]
     mean = _backward(model, encoder, prompts, targets)
     fast = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}

@@ -94,8 +94,8 @@ def collect(
     Returns:
         study, split; skipped and total, numbers of questions; labels {kind: {name: label}}; training, the result of
             `running.trainings`, where a training has not ended or no method has read an answer; images [data URI];
-            questions [{id, dataset, question, gold, type, options, image, donor}], where `image` is an index and
-            `donor` is {gold, image} or null; runs [{backbone, seed, actors, methods}]. `actors` maps an actor to
+            questions [{id, dataset, question, gold, type, options, images, donor}], where `images` are indices and
+            `donor` is {gold, images} or null; runs [{backbone, seed, actors, methods}]. `actors` maps an actor to
             {side: [[answer, correct, completion] or null per question]}, and `methods` a method to {actor, imputed,
             side: [confidence or null per question]}.
 
@@ -175,15 +175,16 @@ def _questions(
     lending = manifest.filter(pl.col("sample_id").is_in(list(donors.values())))
     rows = {row["sample_id"]: row for row in lending.iter_rows(named=True)}
 
-    def image(row: Mapping[str, Any]) -> int:
-        return pictures.setdefault(row["pixel_sha256"], (len(pictures), folder / row["image_file"]))[0]
+    def images(row: Mapping[str, Any]) -> list[int]:
+        files = zip(row["pixel_sha256s"], row["image_files"], strict=True)
+        return [pictures.setdefault(pixels, (len(pictures), folder / file))[0] for pixels, file in files]
 
     for row in shown.iter_rows(named=True):
         donor = rows.get(donors.get(row["sample_id"], ""))
         yield {
             **{"id": row["sample_id"], "dataset": dataset, "question": row["question"], "type": row["answer_type"]},
-            **{"gold": row["reference_answers"], "options": row["options"], "image": image(row)},
-            "donor": {"gold": donor["reference_answers"], "image": image(donor)} if donor else None,
+            **{"gold": row["reference_answers"], "options": row["options"], "images": images(row)},
+            "donor": {"gold": donor["reference_answers"], "images": images(donor)} if donor else None,
         }
 
 

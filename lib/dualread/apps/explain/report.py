@@ -164,7 +164,7 @@ def _questions(key: str, store: Store, shard: str, sample_id: str | None, n_rows
             f"  reference answer: {golds[name]}; {question['answer_type']}, role {question['role']}, row"
             f" {question['source_row']} of the official file, image {question['image_id']}"
         )
-        yield f"  {folder / question['image_file']}"
+        yield from (f"  {folder / file}" for file in question["image_files"])
         if f"pairs/{shard}" in folders:
             for pair in read_rows(folders[f"pairs/{shard}"] / "pairs.parquet", sample_id=name):
                 yield (

@@ -91,7 +91,7 @@ class AnswersToJudge:
             text = self._grader.question(case[0], case[1], list(case[2]))
             asked = {"grader": self._name, "text": text, "body": self._body}
             custom_id = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-            named = Asked(sample_id=f"{case[0]} {case[1]}", text=text, image_file="", image_id="")
+            named = Asked(sample_id=f"{case[0]} {case[1]}", text=text, image_files=(), image_id="")
             yield ServiceRequest(custom_id=custom_id, question=named, first=0, n=1, log_probs=False, body=self._body)
 
     def batch(self, folder: Path) -> RequestBatch:

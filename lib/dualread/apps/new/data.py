@@ -14,7 +14,7 @@ from typing import Any
 
 from dualread.data.datasets.base import Row
 from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
-from dualread.data.datasets.own_tables import SPLITS, OwnRow, find_tables, read_table, unfolded, usual_tables
+from dualread.data.datasets.own_tables import NUMBERED, SPLITS, OwnRow, find_tables, read_table, unfolded, usual_tables
 from dualread.data.datasets.table import COLUMNS, Settings, formed, loaded
 from dualread.data.given_images import locate, unreadable
 from dualread.data.questions.audit import refuse_broken
@@ -48,7 +48,10 @@ def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[d
         ConfigError: A needed column is missing; the message says which one it could be.
     """
     names = list(dict.fromkeys(name for line in lines for name in line.record))
-    missing = [name for name in _NEEDED if name not in columns and name not in names]
+    numbered = [name for name in (*names, *columns) if NUMBERED.fullmatch(name)]  # in place of `image`
+    known = (*COLUMNS, *numbered)
+    needed = [name for name in _NEEDED if name != "image" or not numbered]
+    missing = [name for name in needed if name not in columns and name not in names]
     if missing:
         guesses = {name: guess for name in missing if (guess := _guess(name, names, columns.values())) is not None}
         meant = " ".join(f"{name}={guesses.get(name, 'YOURS')}" for name in missing)
@@ -59,14 +62,14 @@ def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[d
             f" {advice}: --columns{stated} {meant}"
         )
     renamed = [f"{name} is {column!r}" for name, column in columns.items()]
-    used = [name for name in names if name in COLUMNS and name not in columns and name not in columns.values()]
+    used = [name for name in names if name in known and name not in columns and name not in columns.values()]
     unused = [name for name in names if name not in used and name not in columns.values()]
     sentences = [f"columns: {', '.join([*used, *renamed])}"]
     if unused:
         sentences.append(f"columns that are not read: {', '.join(unused)}")
     if "id" not in (*used, *columns) and (ids := [name for name in unused if name.lower() in _OFTEN_IDS]):
         sentences.append(f"ids are digests of the rows; --columns id={ids[0]} takes those of the table")
-    ignores = any(name not in COLUMNS for name in names)  # which the setting says as well
+    ignores = any(name not in known for name in names)  # which the setting says as well
     return {"columns": dict(columns)} if columns or ignores else {}, sentences
 
 
@@ -288,7 +291,7 @@ def _refuse_repeated(folder: Path, rows: Mapping[str, Sequence[Row]]) -> None:
 
 
 def _refuse_shared(folder: Path, rows: Mapping[str, Sequence[Row]]) -> None:
-    images = {split: {row.image_name for row in of_split} for split, of_split in rows.items()}
+    images = {split: {image.name for row in of_split for image in row.images} for split, of_split in rows.items()}
     counts = Counter(name for of_split in images.values() for name in of_split)
     if shared := sorted(name for name, count in counts.items() if count > 1):
         raise DataError(
@@ -300,8 +303,10 @@ def _refuse_shared(folder: Path, rows: Mapping[str, Sequence[Row]]) -> None:
 
 def _about(split: str, rows: Sequence[Row]) -> Iterator[str]:
     closed = sum(row.answer_type == "closed" for row in rows)
-    images = len({row.image_name for row in rows})
+    images = len({image.name for row in rows for image in row.images})
     yield f"{split}: {len(rows)} questions ({len(rows) - closed} open, {closed} closed) about {images} images"
+    if (several := Counter(len(row.images) for row in rows)).keys() - {1}:
+        yield f"{split}: {', '.join(f'{n} questions with {k}' for k, n in sorted(several.items()))} images"
     if options := Counter(len(row.options) for row in rows if row.options):
         counts = ", ".join(f"{n} with {k}" for k, n in sorted(options.items()))
         yield f"{split}: {options.total()} questions with options ({counts})"
@@ -322,7 +327,7 @@ def _about(split: str, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _about_images(folder: Path, rows: Mapping[str, Sequence[Row]], bits: int | None) -> list[str]:
-    images = dict.fromkeys(row.image for of_split in rows.values() for row in of_split)
+    images = dict.fromkeys(image.source for of_split in rows.values() for row in of_split for image in row.images)
     files = [image for image in images if isinstance(image, Path)]
     absent = {file for file in files if not locate(file)[0].is_file()}
     missing = sorted(map(str, absent))
@@ -346,7 +351,7 @@ def _recurs(rows: Sequence[Row], *, of_modality: bool) -> bool:
     for row in rows:
         if golds := {canonical(answer) for answer in row.reference_answers} - {""}:
             same = (question_key(row.question), row.modality if of_modality else None)
-            asked.setdefault(same, set()).add(frozenset({(row.image_name,), *golds}))
+            asked.setdefault(same, set()).add(frozenset({*((image.name,) for image in row.images), *golds}))
     return any(_two_are_disjoint(list(keys)) for keys in asked.values())
 
 

@@ -22,14 +22,14 @@ from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.conditions import question_field
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
-from dualread.models.images.base import changes_of, shown_image
+from dualread.models.images.base import changes_of, shown_images
 from dualread.models.replay.forward import TENSORS, VECTORS
 from dualread.models.replay.replayed import stacked
 from dualread.plugins import module_of
 from dualread.readers.answers import COLUMNS, Answers, ViewAnswers
 from dualread.readers.base import FittedReader, Scores, score
 from dualread.readers.requirements import views_read
-from dualread.schema.answers import Decoding, Image, name_and_settings
+from dualread.schema.answers import ChosenImage, Decoding, Image, name_and_settings
 from dualread.schema.base import ConfiguredPlugin
 from dualread.schema.recorded import Facts, RequiredView, Requirements
 from dualread.seeding import derive_seed
@@ -99,7 +99,7 @@ class OpenActor:
         requests: Sequence[Request]
         if encoded:
             requests = [
-                _EncodedBefore(text=to.question, image=None, image_name=to.content, row=to.name, prompt=prompt)
+                _EncodedBefore(text=to.question, images=(), image_name=to.name, row=to.name, prompt=prompt)
                 for to, prompt in zip(asked, encoded, strict=True)
             ]
         else:
@@ -172,16 +172,17 @@ def question_request(
         ConfigError: The view shows another image of the data set in place of the question's own.
     """
     module, settings = name_and_settings(image)
+    role = None if isinstance(image, str) else image.role
     if hasattr(plugins.load("images", module), "choose"):
         raise ConfigError(
             f"views: the reader reads a view that shows another image of its data set ({module}), and one's own"
             " image is in none. Expected a reader without it. Choose another method."
         )
-    changes = changes_of([ConfiguredPlugin(module=module_of("images", module), settings=settings)])
+    changes = changes_of([ChosenImage(module=module_of("images", module), settings=settings, role=role)])
     text = prompts.render(prompt, question=question_field(asked.question, list(asked.options)), answer=answer)
-    name, shown = shown_image(asked.image, asked.content, changes, draw)
+    name, shown = shown_images(asked.images, asked.contents, asked.roles, changes, draw)
     row = asked.name if draw == 0 else f"{asked.name} draw {draw}"
-    return Request(text=text, image=shown, image_name=name, row=row)
+    return Request(text=text, images=shown, image_name=name, row=row)
 
 
 @dataclass(frozen=True, kw_only=True)

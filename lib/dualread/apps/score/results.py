@@ -1,4 +1,4 @@
-"""A question about an image, and what scoring returns: an answer with its confidences, or why there is none.
+"""A question about images, and what scoring returns: an answer with its confidences, or why there is none.
 
 A question is checked before an actor sees it. The threshold that travels with a reader decides whether to keep an
 answer.
@@ -14,7 +14,7 @@ from dualread.data.images import Decoded, content_sha256
 from dualread.data.questions.markup import Markup, control_tokens
 from dualread.errors import DataError
 from dualread.evaluation.thresholds import Decision
-from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
+from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS, TOGETHER
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,41 +22,45 @@ if TYPE_CHECKING:
 
     from dualread.models.backbones.encode import Encoder
     from dualread.schema.data import CtWindows
+    from dualread.schema.recorded import Requirements
 
     GivenImage = Path | str | bytes | BinaryIO | Image | np.ndarray | Decoded
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A question about an image.
+    """A question about an image, or about several.
 
     Attributes:
-        image: The image's file, its bytes, or a picture in memory; see `given_images.read`.
+        image: The image's file, its bytes, or a picture in memory, see `given_images.read`; or a list of them, in the
+            order in which the reader's study shows them.
         question: The question, verbatim.
         options: The two to ten options of a multiple-choice question; empty for other questions.
-        donor: Another image, about which the same question is asked as well.
+        donor: Another image, or a list of as many, about which the same question is asked as well.
     """
 
-    image: "GivenImage"
+    image: "GivenImage | Sequence[GivenImage]"
     question: str
     options: Sequence[str] = ()
-    donor: "GivenImage | None" = None
+    donor: "GivenImage | Sequence[GivenImage] | None" = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownQuestion:
-    """One question as it is put to an actor, with one image.
+    """One question as it is put to an actor.
 
     Attributes:
-        image: The image's file, or a decoded picture.
-        content: The digest of the image's content.
+        images: The images' files, or decoded pictures.
+        contents: The digest of each image's content.
+        roles: The role of each image.
         question: The question.
         options: The options of a multiple-choice question, or none.
         notes: What a person has to know about how the image is shown.
     """
 
-    image: "Path | Image"
-    content: str
+    images: "Sequence[Path | Image]"
+    contents: Sequence[str]
+    roles: Sequence[str]
     question: str
     options: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -64,24 +68,26 @@ class ShownQuestion:
     @property
     def name(self) -> str:
         """What errors name; samples are drawn by it, so that they depend on the image's content, never on its name."""
-        return f"image {self.content[:12]}, {self.question!r}"
+        return f"image {TOGETHER.join(content[:12] for content in self.contents)}, {self.question!r}"
 
 
 def shown(
     asked: Question,
-    image: "GivenImage",
+    image: "GivenImage | Sequence[GivenImage]",
     encoder: "Encoder",
+    required: "Requirements",
     *,
     bits: int | None = None,
     ct_windows: "CtWindows | None" = None,
 ) -> ShownQuestion:
-    """Return `asked` about `image`, which is the question's own or its donor.
+    """Return `asked` about `image`, which is the question's own or its donor, as the reader's study would ask it.
 
     `bits` and `ct_windows` are as in `given_images.read`.
 
     Raises:
         DataError: The question is no text, empty, or contains a control token of the model or other markup of
-            chats; there are one option or more than ten; or the image cannot be read.
+            chats; there are one option or more than ten; an image cannot be read; or there are more images, or fewer,
+            than in the reader's study.
     """
     options = asked.options
     if isinstance(options, str) or not all(isinstance(text, str) for text in (asked.question, *options)):
@@ -91,14 +97,19 @@ def shown(
     if options and not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
         raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
     check_texts([asked.question, *options], encoder.tokenizer)
-    decoded = image if isinstance(image, Decoded) else read(image, bits=bits, ct_windows=ct_windows)
-    picture = Path(image) if isinstance(image, str | Path) and decoded.own else decoded.image
+    given: list[Any] = list(image) if isinstance(image, list | tuple) else [image]
+    roles, images, notes = required.roles(len(given)), [], []
+    for one in given:
+        decoded = one if isinstance(one, Decoded) else read(one, bits=bits, ct_windows=ct_windows)
+        images.append(Path(one) if isinstance(one, str | Path) and decoded.own else decoded.image)
+        notes += [*decoded.notes, *decoded.doubts]
     return ShownQuestion(
-        image=picture,
-        content=content_sha256(picture),
+        images=images,
+        contents=[content_sha256(picture) for picture in images],
+        roles=roles,
         question=asked.question,
         options=tuple(asked.options),
-        notes=(*decoded.notes, *decoded.doubts),
+        notes=tuple(notes),
     )
 
 

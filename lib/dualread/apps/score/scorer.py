@@ -115,17 +115,18 @@ class Scorer:
 
     def __call__(
         self,
-        image: "GivenImage",
+        image: "GivenImage | Sequence[GivenImage]",
         question: str,
         *,
         options: Sequence[str] = (),
-        donor: "GivenImage | None" = None,
+        donor: "GivenImage | Sequence[GivenImage] | None" = None,
     ) -> Scored:
         """Answer a question about an image, and say how far the answer can be trusted.
 
         Args:
             image: The image's file (`stack.tif#2` for its second frame), its bytes, a file object open for reading
-                bytes, a Pillow image, or an array of 8-bit values [height, width] or [height, width, 3].
+                bytes, a Pillow image, or an array of 8-bit values [height, width] or [height, width, 3]. A list of them
+                for a reader of a study whose questions show several.
             question: The question.
             options: The two to ten options of a multiple-choice question; none for other questions.
             donor: Another image, about which the same question is asked as well.
@@ -144,12 +145,11 @@ class Scorer:
 
     def together(self, questions: Sequence[Question]) -> list[Scored]:
         """Return the results of one batch; the first question that fails raises an error, see `__call__`."""
-        loaded, encoder = self._loaded, self._loaded.actor.encoder
-        originals = [
-            shown(asked, asked.image, encoder, bits=self.bits, ct_windows=self.ct_windows) for asked in questions
-        ]
+        loaded = self._loaded
+        how = {"required": loaded.requirements, "bits": self.bits, "ct_windows": self.ct_windows}
+        originals = [shown(asked, asked.image, loaded.actor.encoder, **how) for asked in questions]
         donors = {
-            i: shown(asked, asked.donor, encoder, bits=self.bits, ct_windows=self.ct_windows)
+            i: shown(asked, asked.donor, loaded.actor.encoder, **how)
             for i, asked in enumerate(questions)
             if asked.donor is not None
         }

@@ -41,9 +41,9 @@ class _Answers(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredAnswer:
-    """A question, and the completion, the states that readers may read, and the confidence when it was written."""
+    """A question, its images, the completion, the states that readers may read, and the confidence of that time."""
 
-    image: Image.Image
+    images: Sequence[Image.Image]
     question: str
     token_ids: Sequence[int]
     states: dict[str, np.ndarray]
@@ -52,10 +52,11 @@ class StoredAnswer:
 
 def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
     """Ask the questions, and write what is answered into the bundle in `folder`."""
-    images = [_drawn(k) for k in range(len(_QUESTIONS))]
+    n_images = min(map(len, loaded.requirements.images or "1"))
+    images = [[_drawn(k + 100 * i) for i in range(n_images)] for k in range(len(_QUESTIONS))]
     asked = [
-        shown(Question(image=image, question=question), image, loaded.actor.encoder)
-        for image, question in zip(images, _QUESTIONS, strict=True)
+        shown(Question(image=pictures, question=question), pictures, loaded.actor.encoder, loaded.requirements)
+        for pictures, question in zip(images, _QUESTIONS, strict=True)
     ]
     answered = loaded.actor.answer(asked, loaded.views, states=loaded.reads_states)
     confidences = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
@@ -66,9 +67,8 @@ def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
     tensors = {name: answered.answers.features(name) for name in (TENSORS if loaded.reads_states else ())}
     (folder / FILE).touch()
     mode = (folder / FILE).stat().st_mode  # that of the bundle's other files; safetensors makes one for its owner alone
-    write_tensors(
-        folder / FILE, {**tensors, "images": np.stack([np.asarray(image) for image in images])}, {"answers": answers}
-    )
+    tensors["images"] = np.stack([np.asarray(picture) for pictures in images for picture in pictures])
+    write_tensors(folder / FILE, tensors, {"answers": answers})
     (folder / FILE).chmod(mode)
 
 
@@ -84,11 +84,17 @@ def read(folder: Path) -> list[StoredAnswer]:
     try:
         answers, tensors = _Answers.from_spec(read_header(file), FILE).answers, read_tensors(file)
         images = tensors.pop("images")
-        if {len(values) for values in (images, *tensors.values())} != {len(answers)} or images.dtype != np.uint8:
+        n_images, rest = divmod(len(images), len(answers))
+        if (
+            {len(values) for values in tensors.values()} - {len(answers)}
+            or rest
+            or not n_images
+            or images.dtype != np.uint8
+        ):
             raise ValueError("its tensors and its answers differ in number")
         return [
             StoredAnswer(
-                image=Image.fromarray(images[k]),
+                images=[Image.fromarray(image) for image in images[k * n_images : (k + 1) * n_images]],
                 question=answer.question,
                 token_ids=answer.token_ids,
                 states={name: values[k] for name, values in tensors.items()},

@@ -78,7 +78,7 @@ class OnTransformers(TransformersStream, ServingActor):
     def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`."""
         questions = [
-            request.shown if request.read_again is None else replace(request.shown, image=request.read_again().image)
+            replace(request.shown, images=[read_again().image for read_again in request.read_again])
             for request in asked
             if request.shown is not None
         ]

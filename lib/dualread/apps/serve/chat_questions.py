@@ -1,4 +1,4 @@
-"""What a request asks: one question about one image, for which readers are fitted, or anything else, and then why.
+"""What a request asks: one question about images, for which readers are fitted, or anything else, and then why.
 
 A reader knows answers to one prompt, decoded in one way. A request that differs is answered as it is, and its answer
 gets no confidence.
@@ -7,7 +7,6 @@ gets no confidence.
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from dualread.apps.score.answering import question_request
@@ -32,8 +31,8 @@ class ActorRequest:
     Attributes:
         sent: What the client wants.
         encoded: The prompt, and how it is answered. Greedy completions are all the same, so that one is made for all.
-        shown: The question that readers know how to judge the answer to, without its picture; None if there is none.
-        read_again: Decodes the picture again, for readers that have the actor asked more about each answer.
+        shown: The question that readers know how to judge the answer to, without its pictures; None if there is none.
+        read_again: Decode the pictures again, for readers that have the actor asked more about each answer.
         reasons: Why readers cannot judge the answer; none if they can.
         notes: What of the request has no effect, how the images are shown, and that little can be seen of one.
     """
@@ -41,7 +40,7 @@ class ActorRequest:
     sent: ChatRequest
     encoded: EncodedRequest
     shown: ShownQuestion | None
-    read_again: Callable[[], Decoded] | None = None
+    read_again: Sequence[Callable[[], Decoded]] = ()
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -76,18 +75,20 @@ class RequestReader:
         names = [name for text in texts for name in prompts.made_of(text)]
         other = None if self._required.prompt.name in names else next(iter(names), None)
         reasons = tuple(self._reasons(turns, len(images), other, sent))
-        alone = len(turns) == 1 and turns[0].role == "user" and len(images) == 1 and len(texts) > 0
+        fitted = self._required.fits(len(images))
+        alone = len(turns) == 1 and turns[0].role == "user" and fitted and len(texts) > 0
         own_prompt, options = sent.dualread.own_prompt, tuple(sent.dualread.options)
         if options and (not alone or own_prompt):
-            raise DataError("options: expected with one question about one image, which the readers' prompt asks.")
+            raise DataError("options: expected with one question about an image, which the readers' prompt asks.")
         question, row = None, name
         if alone:
-            field, picture = "\n".join(texts), images[0].decoded
+            field, pictures = "\n".join(texts), [image.decoded for image in images]
             before, after = prompts.template(self._required.prompt.name).split(_PLACE)
             is_prompt = field.startswith(before) and field.endswith(after) and len(field) > len(before) + len(after)
             if is_prompt and not own_prompt:  # the question is what is at its place
                 field = field[len(before) : len(field) - len(after)]
-            question = shown(Question(image=picture, question=field, options=options), picture, self._encoder)
+            asked = Question(image=pictures, question=field, options=options)
+            question = shown(asked, pictures, self._encoder, self._required)
             row = question.name
         try:
             with self.turn:
@@ -102,7 +103,7 @@ class RequestReader:
             raise DataError(str(error).replace(row, "the question")) from error
         seed = sent.seed if sent.seed is not None else name if reasons else None
         decoding, lowered = self._decoding(sent, len(prompt.token_ids), seed)
-        judged = None if reasons or question is None else replace(question, image=Path())
+        judged = None if reasons or question is None else replace(question, images=())
         encoded = EncodedRequest(
             name=name,
             prompt=prompt,
@@ -117,7 +118,7 @@ class RequestReader:
             sent=sent,
             encoded=encoded,
             shown=judged,
-            read_again=images[0].read_again if judged is not None and self._has_views else None,
+            read_again=[image.read_again for image in images] if judged is not None and self._has_views else (),
             reasons=reasons,
             notes=(*sent.without_effect, *lowered, *of_images),
         )
@@ -137,8 +138,8 @@ class RequestReader:
         if len(turns) > 1 or turns[0].role != "user":
             roles = ", ".join(turn.role for turn in turns)
             yield f"the messages are of {roles}, and readers were fitted on one message of user"
-        if n_images != 1:
-            yield f"there are {n_images or 'no'} images, and readers were fitted on one"
+        if not self._required.fits(n_images):
+            yield f"there are {n_images or 'no'} images, and readers were fitted on {self._required.numbers}"
         required, fitted = self._required.prompt.name, self._required.decoding
         if sent.dualread.own_prompt:
             yield f"the prompt is the request's own, and readers were fitted on the prompt {required!r}"

@@ -122,9 +122,9 @@ def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -
     of_states, of_confidences = ROUNDING[dtype]
     asked, nothing_else = [], ChatRequest.model_construct()
     for k, answer in enumerate(answers):
-        decoded = Decoded(image=answer.image)
-        image = SentImage(decoded=decoded, read_again=lambda decoded=decoded: decoded)
-        asked.append(requests.read([Turn(role="user", parts=(image, answer.question))], nothing_else, str(k)))
+        decoded = [Decoded(image=image) for image in answer.images]
+        images = [SentImage(decoded=image, read_again=lambda image=image: image) for image in decoded]
+        asked.append(requests.read([Turn(role="user", parts=(*images, answer.question))], nothing_else, str(k)))
     for request in asked:
         actor.add(request.encoded)
     finished: dict[int, Finished] = {}

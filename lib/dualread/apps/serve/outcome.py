@@ -86,7 +86,7 @@ class Outcome:
             if answer.reading is not None:
                 yield {
                     "sample_id": sample_id if answer.index == 0 else f"{sample_id}/{answer.index}",
-                    "image_id": self.asked.shown.content,
+                    "image_id": " ".join(self.asked.shown.contents),
                     "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                     "method": method,
                     "answer": answer.reading.answer,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.data.datasets.base import Row, answer_type
+from dualread.data.datasets.base import Picture, Row, answer_type
 from dualread.errors import DataError, refuse
 
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})(?:-[0-9a-f]+)?\.parquet$")
@@ -95,7 +95,6 @@ def _row(question: str, answer: str, image: bytes, digest: str, source_row: int)
         question=question,
         reference_answers=(answer,),
         answer_type=answer_type(answer),
-        image=image,
-        image_name=digest[:16],
+        images=(Picture(image, digest[:16]),),
         source_row=source_row,
     )

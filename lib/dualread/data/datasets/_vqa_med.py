@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dualread.data.datasets.base import Loaded, Row, answer_type, leaves_folder, lines_of
+from dualread.data.datasets.base import Loaded, Picture, Row, answer_type, leaves_folder, lines_of
 from dualread.errors import DataError, refuse
 
 _DEEPEST = 4  # folders that are entered, below the data set's own
@@ -97,8 +97,7 @@ def _rows(file: Path, images: Path, answered: dict[str, tuple[str, ...]] | None,
             options=(),
             modality=None,
             location=None,
-            image=images / f"{name}.jpg",
-            image_name=name,
+            images=(Picture(images / f"{name}.jpg", name),),
             source_row=before + i,
         )
 

@@ -30,6 +30,23 @@ from dualread.data.tables.files import parsed
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
 from dualread.schema.base import Section, Wire
+from dualread.schema.columns import TOGETHER
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One of the images of a question.
+
+    Attributes:
+        source: Absolute path of the official image file, or the image's bytes if the official table holds them. Equal
+            bytes are one object, so that a table with many questions per image needs little memory.
+        name: The name of the image in the data set, equal for all questions on one image.
+        role: What it is among the images of its question, such as "prior"; None if the data set does not say it.
+    """
+
+    source: Path | bytes
+    name: str
+    role: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,9 +62,7 @@ class Row:
         options: Visible options of a multiple-choice question; empty for other questions.
         modality: Imaging modality; None if the data set records none.
         location: Part of the body; None if the data set records none.
-        image: Absolute path of the official image file, or the image's bytes if the official table holds them. Equal
-            bytes are one object, so that a table with many questions per image needs little memory.
-        image_name: The name of the image in the data set, equal for all questions on one image.
+        images: What it shows, in order; one or more. All have roles, or none has.
         source_row: 0-based row of the official file.
         donor_id: `official_id` of the same-question donor, in the same split, if the data set itself names one; else
             None.
@@ -62,11 +77,15 @@ class Row:
     options: tuple[str, ...] = ()
     modality: str | None = None
     location: str | None = None
-    image: Path | bytes
-    image_name: str
+    images: tuple[Picture, ...]
     source_row: int
     donor_id: str | None = None
     patient: str | None = None
+
+    @property
+    def image_name(self) -> str:
+        """The name of what is shown: that of the image, or the names of all in their order."""
+        return TOGETHER.join(picture.name for picture in self.images)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from dualread.data.datasets.base import (
     TEXT,
     Allowed,
     Loaded,
+    Picture,
     Row,
     askable,
     check_records,
@@ -76,8 +77,7 @@ def _row(root: Path, source_row: int, record: Mapping[str, Any]) -> Row:
         content_family=lower(record.get("question_type")),
         options=options,
         modality=lower(record.get("modality_type") or record.get("modality")),
-        image=root / record["image_path"],
-        image_name=record["image_path"],
+        images=(Picture(root / record["image_path"], record["image_path"]),),
         source_row=source_row,
     )
 

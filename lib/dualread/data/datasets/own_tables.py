@@ -185,6 +185,7 @@ _IMAGE_TAG = re.compile(r"\A\s*<image>\s*|\s*<image>\s*\Z")
 _ANSWER_TYPES = {"yes/no": "closed", "number": "open", "other": "open"}
 _IDS = ("id", "donor_id", "image_id", "group")
 _LISTS = ("reference_answers", "options")
+NUMBERED = re.compile(r"image_[1-9]\d?")  # columns of images
 _DATA_URL = re.compile(r"\Adata:image/[\w.+-]+;base64,", re.IGNORECASE)
 # How PNG, JPEG, GIF, WebP, TIFF and BMP begin in base64, which has no dot.
 _BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "SUkq", "TU0AK", "Qk")
@@ -295,6 +296,26 @@ def _in_form(line: OwnRow) -> OwnRow:
     return line if record == line.record else replace(line, record=record, notes=tuple(notes))
 
 
+def with_images(lines: Sequence[OwnRow]) -> list[OwnRow]:
+    """Return the rows with a list `image` in place of the columns image_1, image_2, ...; the last ones may be empty."""
+    columns = sorted({name for line in lines for name in line.record if NUMBERED.fullmatch(name)}, key=_number)
+    if not columns or any("image" in line.record for line in lines):
+        return list(lines)
+    made = []
+    for line in lines:
+        images = [None if _is_nan(line.record.get(name)) else line.record.get(name) for name in columns]
+        while images and images[-1] in (None, ""):
+            images.pop()
+        others = {name: value for name, value in line.record.items() if name not in columns}
+        note = f"images are those of the columns {', '.join(columns)}"
+        made.append(replace(line, record={**others, "image": images}, notes=(*line.notes, note)))
+    return made
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("image_"))
+
+
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
@@ -318,8 +339,10 @@ def _text(value: Any) -> Any:
 
 
 def image_in(value: Any) -> Any:
-    """Return the one image of a list, and the bytes of one in base64; a backslash in a path is a slash."""
-    if isinstance(value, list | tuple) and len(value) == 1:
+    """Return the images of a list, or its only one; the bytes of one in base64; a backslash in a path is a slash."""
+    if isinstance(value, list | tuple) and len(value) != 1:
+        return list(map(image_in, value))
+    if isinstance(value, list | tuple):
         value = value[0]
     if not isinstance(value, str):
         return value

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets.base import AuditStep, Loaded, Row, askable, checked_request, leaves_folder
+from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, askable, checked_request, leaves_folder
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import canonical
 from dualread.schema.base import Wire
@@ -98,8 +98,7 @@ def _row(folder: Path, source_row: int, record: Mapping[str, str]) -> Row:
         reference_answers=() if gold is None else (gold,),
         answer_type="closed" if gold and canonical(gold) in ("yes", "no") else "open",
         options=tuple(options.values()),
-        image=folder / "images" / record["Figure_path"],
-        image_name=record["Figure_path"],
+        images=(Picture(folder / "images" / record["Figure_path"], record["Figure_path"]),),
         source_row=source_row,
     )
 

@@ -16,6 +16,7 @@ from dualread.data.datasets.base import (
     TEXT,
     Allowed,
     Loaded,
+    Picture,
     Row,
     askable,
     check_records,
@@ -97,8 +98,7 @@ def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> Ro
         options=tuple(options),
         modality="x-ray",
         location="chest",
-        image=root / image,
-        image_name=image,
+        images=(Picture(root / image, image),),
         source_row=source_row,
         patient=image.split("/")[1] if image.startswith("deid_png/") else None,
     )

@@ -15,6 +15,7 @@ from dualread.data.datasets.base import (
     Allowed,
     AuditStep,
     Loaded,
+    Picture,
     Row,
     check_records,
     checked_request,
@@ -121,7 +122,6 @@ def _row(folder: Path, source_row: int, record: Mapping[str, Any]) -> Row:
         content_family="knowledge" if family == "kg" else family,
         modality=record["modality"].strip().lower() or None,
         location=record["location"].strip().lower() or None,
-        image=(folder / "imgs" / record["img_name"]).absolute(),
-        image_name=record["img_name"].split("/")[0],
+        images=(Picture((folder / "imgs" / record["img_name"]).absolute(), record["img_name"].split("/")[0]),),
         source_row=source_row,
     )

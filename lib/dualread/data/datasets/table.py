@@ -8,7 +8,8 @@ setting `shares`:
     reference_answers   a list of accepted answers, or one text; with the setting `alternatives`, what it separates.
                         Where there are options, the text of one of them, or its letter or number
     image               a path inside the folder; or the image's bytes, in parquet or in base64; or {bytes, path}; or a
-                        list of one of these
+                        list of 1 to 20 of these, all of which the question shows, in this order. In its place, there
+                        may be columns image_1, image_2, ...
     split               train, validation or test
 
 These may be missing, or null in some rows:
@@ -19,7 +20,8 @@ These may be missing, or null in some rows:
                         answer is yes or no, else open
     options             the 2 to 10 visible options of a multiple-choice question, as a list or as {A: ..., B: ...};
                         default: none
-    image_id            equal for all questions on one image; default: the image's path, or a digest of its bytes
+    image_id            equal for all questions on one image; default: the image's path, or a digest of its bytes. For
+                        questions on one image alone
     donor_id            id of the same-question donor; if no row names one, donors are computed
     group               the patient, or whatever else one split and one role have to hold as a whole; intervals resample
                         groups. With `shares`, groups are drawn in place of images. A group with rows of two splits is
@@ -50,6 +52,7 @@ from dualread.data.datasets.base import (
     Allowed,
     AuditStep,
     Loaded,
+    Picture,
     Row,
     checked_request,
     is_texts,
@@ -58,6 +61,7 @@ from dualread.data.datasets.base import (
 )
 from dualread.data.datasets.own_gold import with_texts
 from dualread.data.datasets.own_tables import (
+    NUMBERED,
     SPLITS,
     OwnRow,
     drawn_splits,
@@ -66,11 +70,13 @@ from dualread.data.datasets.own_tables import (
     read_table,
     renamed,
     unfolded,
+    with_images,
 )
+from dualread.data.questions.roles import connected
 from dualread.errors import DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
-from dualread.schema.base import NotEmpty, Section, Split, Wire
-from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
+from dualread.schema.base import Listed, NotEmpty, Section, Split, Wire
+from dualread.schema.columns import FEWEST_OPTIONS, MOST_IMAGES, MOST_OPTIONS, TOGETHER
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
 TERMS = "Your own data, or other data that you brought into this form; the terms are those of its owner."
@@ -95,6 +101,9 @@ class Settings(Section):
     """What separates several reference answers, or options, in one text, such as `#`; nothing by default."""
     gold: Literal["text", "letter", "number from 0", "number from 1"] | None = None
     """How reference answers name options, where several ways fit."""
+    image_roles: Annotated[Listed[NotEmpty], Field(min_length=2, max_length=MOST_IMAGES)] | None = None
+    """What the images of each question are, in their order, such as [prior, current]: every row has as many images
+    then, and image changes and donors can tell them apart."""
     booleans: Literal["yes/no", "true/false"] | None = None
     """What True and False stand for in reference answers."""
 
@@ -107,6 +116,10 @@ def _picture(value: Any) -> str | bytes | None:
         return value or None
     is_path = isinstance(value, str) and len(value) <= _LONGEST_PATH and not re.match(r"data:|[a-z]+://", value.lower())
     return value if is_path and not leaves_folder(value) else None
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 _ANSWERS = Allowed(
@@ -124,7 +137,10 @@ _NO_GROUP = ("", "nan", "none", "null", "n/a", "#n/a", "<na>")  # as programs wr
 _REQUIRED: dict[str, Allowed] = {
     "question": TEXT,
     "reference_answers": _ANSWERS,
-    "image": Allowed(lambda value: _picture(value) is not None, "a path inside the folder, bytes, or {bytes, path}"),
+    "image": Allowed(
+        lambda value: 0 < len(_listed(value)) <= MOST_IMAGES and None not in map(_picture, _listed(value)),
+        f"a path inside the folder, bytes, or {{bytes, path}}, or a list of 1 to {MOST_IMAGES} of them",
+    ),
 }
 _SPLIT: dict[str, Allowed] = {"split": Allowed(lambda value: value in SPLITS, "train, validation or test")}
 _OPTIONAL: dict[str, Allowed] = {
@@ -169,10 +185,22 @@ def formed(lines: Sequence[OwnRow], settings: Settings, *, of_all: bool) -> list
     """
     lines = unfolded(lines)
     if lines and settings.columns is not None:
-        lines = renamed(lines, settings.columns, COLUMNS)
-    lines = in_form([line.split_at(settings.alternatives) for line in lines])
+        numbered = {name for line in lines for name in (*line.record, *settings.columns) if NUMBERED.fullmatch(name)}
+        lines = renamed(lines, settings.columns, (*COLUMNS, *sorted(numbered)))
+    lines = in_form([line.split_at(settings.alternatives) for line in with_images(lines)])
     refuse(_problems(lines, _REQUIRED | (_SPLIT if of_all and not settings.shares else {})))
+    refuse(_of_other_number(lines, settings.image_roles))
     return lines
+
+
+def _of_other_number(lines: Sequence[OwnRow], roles: Sequence[str] | None) -> Iterator[str]:
+    """Yield the rows with other images than `roles` say, and those that name several images as if they were one."""
+    for line in lines:
+        n = len(_listed(line.record["image"]))
+        if roles is not None and n != len(roles):
+            yield f"{line.place}: {n} images, expected {', '.join(roles)} (settings.image_roles). Add or remove some."
+        if n > 1 and line.record.get("image_id") is not None:
+            yield f"{line.place}: image_id names one image, and there are {n}. Remove it: paths or bytes name them."
 
 
 def loaded(
@@ -193,18 +221,18 @@ def loaded(
     """
     image_of = cache(partial(_image, folder.absolute()))  # the rows about one picture share its path or bytes
     shares = settings.shares if of_all else None
-    groups = _groups(lines)
-    refuse(_images_of_two(lines, groups, image_of))
+    groups, shown = _groups(lines), [_images(line.record, image_of, settings.image_roles) for line in lines]
+    refuse(_images_of_two(lines, groups, shown))
     if shares:
-        names = groups or [_image_name(line.record, image_of) for line in lines]
+        names = groups or _together(shown)
         drawn = drawn_splits(set(names), shares)
         splits = [drawn.get(name) for name in names]
     else:
         splits = [line.record.get("split", split) if of_all else split for line in lines]
         refuse(_divided(groups, splits, files[0]))
     chosen = [
-        _row(line.number if len(files) == 1 else i, line.record, image_of)
-        for i, (line, of_line) in enumerate(zip(lines, splits, strict=True))
+        _row(line.number if len(files) == 1 else i, line.record, images, _names(line.record, image_of))
+        for i, (line, images, of_line) in enumerate(zip(lines, shown, splits, strict=True))
         if of_line == split
     ]
     name = ", ".join(file.name for file in files)
@@ -243,13 +271,21 @@ def _alike(groups: Iterable[str]) -> Iterator[str]:
             yield f"the groups {other!r} and {group!r} are one number. Write one name for one group, and no such two."
 
 
-def _images_of_two(lines: Sequence[OwnRow], groups: Sequence[str], image_of: "_ImageOf") -> Iterator[str]:
+def _images_of_two(lines: Sequence[OwnRow], groups: Sequence[str], shown: Sequence[Sequence[Picture]]) -> Iterator[str]:
     """Yield the images that are in two groups."""
     of_image: dict[str, str] = {}
-    for line, group in zip(lines, groups, strict=True) if groups else ():
-        name = _image_name(line.record, image_of)
-        if of_image.setdefault(name, group) != group:
-            yield f"{line.place}: the image {name!r} is in the groups {of_image[name]!r} and {group!r}. Expected one."
+    for line, group, images in zip(lines, groups, shown, strict=True) if groups else ():
+        for name in (picture.name for picture in images):
+            if of_image.setdefault(name, group) != group:
+                first = of_image[name]
+                yield f"{line.place}: the image {name!r} is in the groups {first!r} and {group!r}. Expected one."
+
+
+def _together(shown: Sequence[Sequence[Picture]]) -> list[str]:
+    """Return for each row the name of what has to be in one split: its image, or the first of all that it leads to."""
+    names = [[picture.name for picture in images] for images in shown]
+    first = connected(names)
+    return [first[of_row[0]] for of_row in names]
 
 
 def _of_other_tables(
@@ -312,15 +348,23 @@ def _image(folder: Path, value: str | bytes | None) -> tuple[Path | bytes, str]:
     return folder / str(value), str(PurePosixPath(str(value)))
 
 
-def _image_name(record: Mapping[str, Any], image_of: _ImageOf) -> str:
-    return _given(record, "image_id", image_of(_picture(record["image"]))[1])
+def _names(record: Mapping[str, Any], image_of: _ImageOf) -> list[str]:
+    return [image_of(_picture(value))[1] for value in _listed(record["image"])]
 
 
-def _row(source_row: int, record: Mapping[str, Any], image_of: _ImageOf) -> Row:
+def _images(record: Mapping[str, Any], image_of: _ImageOf, roles: Sequence[str] | None) -> tuple[Picture, ...]:
+    shown = [image_of(_picture(value)) for value in _listed(record["image"])]
+    return tuple(
+        Picture(source, _given(record, "image_id", name), role)
+        for (source, name), role in zip(shown, roles or [None] * len(shown), strict=True)
+    )
+
+
+def _row(source_row: int, record: Mapping[str, Any], images: tuple[Picture, ...], names: Sequence[str]) -> Row:
+    """Return a question; `names` are the paths or digests of its images, also where its table names them otherwise."""
     answers = tuple(record["reference_answers"])
     options = tuple(record.get("options") or ())
-    image, name = image_of(_picture(record["image"]))
-    content = json.dumps([record["question"], answers, options, name])
+    content = json.dumps([record["question"], answers, options, TOGETHER.join(names)])
     closed = all(canonical(answer) in ("yes", "no") for answer in answers)
     return Row(
         official_id=str(_given(record, "id", hashlib.sha256(content.encode()).hexdigest()[:16])),
@@ -331,8 +375,7 @@ def _row(source_row: int, record: Mapping[str, Any], image_of: _ImageOf) -> Row:
         options=options,
         modality=lower(record.get("modality")),
         location=lower(record.get("location")),
-        image=image,
-        image_name=_image_name(record, image_of),
+        images=images,
         source_row=source_row,
         donor_id=None if record.get("donor_id") is None else str(record["donor_id"]),
         patient=None if record.get("group") is None else str(record["group"]).strip(),

@@ -16,7 +16,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dualread.data.datasets.base import AuditStep, Loaded, Row, answer_type, checked_request, leaves_folder, lines_of
+from dualread.data.datasets.base import (
+    AuditStep,
+    Loaded,
+    Picture,
+    Row,
+    answer_type,
+    checked_request,
+    leaves_folder,
+    lines_of,
+)
 from dualread.errors import DataError, refuse
 from dualread.schema.base import Wire
 from dualread.schema.plugin_settings import NoSettings
@@ -94,8 +103,7 @@ def _row(images: Path, source_row: int, image: str, category: str, question: str
         reference_answers=_accepted(answer),
         answer_type=answer_type(answer),
         content_family=category.strip().lower(),
-        image=images / f"{image.strip()}.jpg",
-        image_name=image.strip(),
+        images=(Picture(images / f"{image.strip()}.jpg", image.strip()),),
         source_row=source_row,
     )
 

@@ -26,6 +26,7 @@ from dualread.data.datasets.base import (
     Allowed,
     AuditStep,
     Loaded,
+    Picture,
     Row,
     check_records,
     checked_request,
@@ -154,8 +155,7 @@ def _row(images: Path, source_row: int, record: Mapping[str, Any]) -> Row:
         answer_type=_lower(record["answer_type"]),
         content_family=_family(record["question_type"]),
         location=_lower(record["image_organ"]) or None,
-        image=images / record["image_name"],
-        image_name=record["image_name"],
+        images=(Picture(images / record["image_name"], record["image_name"]),),
         source_row=source_row,
         patient=case[1] if (case := _CASE.search(str(record.get("image_case_url")))) else None,
     )

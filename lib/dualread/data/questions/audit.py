@@ -49,8 +49,8 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> 
                 f"{where}: there are {len(row.options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}."
                 " Correct the row."
             )
-        if row.image in broken_images:
-            problems.append(f"{where}: {broken_images[row.image]}")
+        broken = [broken_images[picture.source] for picture in row.images if picture.source in broken_images]
+        problems += [f"{where}: {why}" for why in broken]
         earlier = first_rows.setdefault(row.official_id, row.source_row)
         if earlier != row.source_row:
             problems.append(
@@ -84,14 +84,15 @@ def audit_steps(
         images: Every image that the rows name.
     """
     empty = [row.official_id for row in rows if not any(reference.strip() for reference in row.reference_answers)]
-    unrepeated = {(image_ids[r.image], r.question, r.reference_answers, r.options) for r in rows}
-    pictures = {image_ids[row.image]: images[row.image] for row in rows}
-    n_names = len({row.image_name for row in rows})
-    n_images = len(set(image_ids.values()))
+    asked = zip(manifest["image_id"], rows, strict=True)
+    unrepeated = {(image_id, r.question, r.reference_answers, r.options) for image_id, r in asked}
+    all_shown = [picture for row in rows for picture in row.images]
+    pictures = {image_ids[picture.source]: images[picture.source] for picture in all_shown}
+    n_names, n_images = len({picture.name for picture in all_shown}), manifest["image_id"].n_unique()
     steps = [
         _kept(rows, "empty answers", f"{len(empty)} rows with an empty answer are kept{_listed(empty)}"),
         _kept(rows, "repetitions", f"{len(rows) - len(unrepeated)} rows repeat another row; they are kept"),
-        _kept(rows, "identical images", f"{n_names} image names, {n_images} distinct pictures"),
+        _kept(rows, "identical images", f"{n_names} image names, {len(pictures)} distinct pictures"),
         _kept(rows, HARD_TO_SEE, hard_to_see({name: picture.doubts for name, picture in pictures.items()})),
     ]
     shown = Counter(note for picture in pictures.values() for note in picture.notes)

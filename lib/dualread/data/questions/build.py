@@ -4,19 +4,19 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import polars as pl
 
 from dualread.artifacts.tables import from_many_rows
-from dualread.data.datasets.base import Loaded, Row
+from dualread.data.datasets.base import Loaded, Picture, Row
 from dualread.data.questions.audit import audit_steps, where_is
 from dualread.data.questions.pictures import ImageFile
 from dualread.data.questions.roles import assign_roles, cluster_identities, patient_id
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import question_key
 from dualread.schema.base import Unit
-from dualread.schema.columns import MANIFEST
+from dualread.schema.columns import MANIFEST, TOGETHER
 
 _AUDIT = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}
 
@@ -58,7 +58,7 @@ def build(
             "sample_id": f"{dataset}/{split}/{row.official_id}",
             "dataset": dataset,
             "split": split,
-            "role": role_of[clusters[image_ids[row.image]]],
+            "role": role_of[clusters[image_ids[row.images[0].source]]],
             "question": row.question,
             "question_key": keys[row.question],
             "reference_answers": list(row.reference_answers),
@@ -67,11 +67,11 @@ def build(
             "options": list(row.options),
             "modality": row.modality,
             "location": row.location,
-            "image_file": images[row.image].file,
-            "image_sha256": images[row.image].sha256,
-            "pixel_sha256": images[row.image].pixel_sha256,
-            "image_id": image_ids[row.image],
-            "cluster_id": clusters[image_ids[row.image]],
+            "image_files": [images[picture.source].file for picture in row.images],
+            "image_roles": [picture.role for picture in row.images if picture.role is not None],
+            "pixel_sha256s": [images[picture.source].pixel_sha256 for picture in row.images],
+            "image_id": TOGETHER.join(image_ids[picture.source] for picture in row.images),
+            "cluster_id": clusters[image_ids[row.images[0].source]],
             "patient_id": None if resample == "image" else patient_id(dataset, row.patient),
             "source_row": row.source_row,
             "donor_sample_id": None if row.donor_id is None else f"{dataset}/{split}/{row.donor_id}",
@@ -92,22 +92,23 @@ def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -
     Raises:
         DataError: Two different pictures have the same image name.
     """
-    shown_by: dict[Path | bytes, Row] = {}
+    shown_by: dict[Path | bytes, tuple[Picture, Row]] = {}
     for row in loaded.rows:
-        shown_by.setdefault(row.image, row)
+        for picture in row.images:
+            shown_by.setdefault(picture.source, (picture, row))
     smallest: dict[str, str] = {}
-    first_of_name: dict[str, Row] = {}
+    first_of_name: dict[str, tuple[Picture, Row]] = {}
     problems = []
-    for row in shown_by.values():
-        pixels = images[row.image].pixel_sha256
-        named = images[row.image].private and str(row.image).endswith(row.image_name)
-        name = pixels[:16] if named else row.image_name
+    for picture, row in shown_by.values():
+        file = images[picture.source]
+        pixels, named = file.pixel_sha256, file.private and str(picture.source).endswith(picture.name)
+        name = pixels[:16] if named else picture.name
         smallest[pixels] = min(name, smallest.get(pixels, name))
-        first = first_of_name.setdefault(name, row)
-        if images[first.image].pixel_sha256 != pixels:
+        first, of_first = first_of_name.setdefault(name, (picture, row))
+        if images[first.source].pixel_sha256 != pixels:
             problems.append(
-                f"{where_is(loaded, row)}: image {name} is another picture than in row {first.source_row}"
-                f" (id {first.official_id}), expected one picture per name. Rename one of them."
+                f"{where_is(loaded, row)}: image {name} is another picture than in row {of_first.source_row}"
+                f" (id {of_first.official_id}), expected one picture per name. Rename one of them."
             )
     refuse(problems)
     return {image: smallest[images[image].pixel_sha256] for image in shown_by}
@@ -116,9 +117,10 @@ def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -
 def digest(manifest: pl.DataFrame) -> str:
     """Return the sha256 (hexadecimal) of a table of questions, written as JSON Lines.
 
-    Each row is one line with all columns, but without a cluster that is the image and without an unknown patient: keys
-    sorted, no spaces, UTF-8, and a line feed at the end. The digest depends on the order of the rows, but neither on
-    the bytes of the parquet file nor on the library that wrote it.
+    Each row is one line with all columns, but without a cluster that is the image, an unknown patient, and no roles;
+    a single image has image_file, image_sha256 and pixel_sha256 in place of lists. Keys are sorted, there are no
+    spaces, and a line feed at the end. The digest depends on the order of the rows, but neither on the bytes of the
+    parquet file nor on the library that wrote it.
     """
     content = hashlib.sha256()
     for row in manifest.iter_rows(named=True):
@@ -126,6 +128,11 @@ def digest(manifest: pl.DataFrame) -> str:
             del row["cluster_id"]
         if row["patient_id"] is None:
             del row["patient_id"]
+        if not row["image_roles"]:
+            del row["image_roles"]
+        if len(row["image_files"]) == 1:
+            [file], [row["pixel_sha256"]] = row.pop("image_files"), row.pop("pixel_sha256s")
+            row |= {"image_file": file, "image_sha256": PurePosixPath(file).stem}
         content.update(json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
     return content.hexdigest()
 

@@ -37,6 +37,7 @@ def shared_pictures(manifest: pl.DataFrame, thumbnails: Iterable[tuple[str, byte
             `dualread.data.questions.copies.difference`). The roles of a pair are in the order of `ROLES`.
     """
     keys = ["dataset", "split", "image_id", "pixel_sha256"]
+    manifest = manifest.explode("pixel_sha256s").rename({"pixel_sha256s": "pixel_sha256"})
     rank = pl.col("role").replace_strict({role: k for k, role in enumerate(ROLES)}, return_dtype=pl.Int64)
     shown = manifest.select("role", *keys).unique().sort(rank, *keys)
     images = shown.select(pl.format("{}/{}/{}", "dataset", "split", "image_id")).to_series().to_list()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from dualread.data.datasets.base import Row
+from dualread.data.datasets.base import Picture, Row
 from dualread.data.given_images import locate, read, stored
 from dualread.data.images import Decoded, extension, pixel_sha256, read_file
 from dualread.errors import DataError
@@ -61,16 +61,20 @@ class Pictures:
     broken: dict[Path | bytes, str] = field(default_factory=dict)
 
     def identity(self, row: Row) -> str:
-        """Return the pixel digest of the row's image, or the image's name if it cannot be read.
+        """Return the pixel digests of the row's images; an image that cannot be read has its name.
 
         Nothing is raised, so that all broken images of a data set can be reported together.
         """
-        if row.image not in self.files and row.image not in self.broken:
+        return " ".join(map(self._identity, row.images))
+
+    def _identity(self, picture: Picture) -> str:
+        source = picture.source
+        if source not in self.files and source not in self.broken:
             try:
-                self.files[row.image] = self._read(row.image)
+                self.files[source] = self._read(source)
             except DataError as error:
-                self.broken[row.image] = str(error)
-        return row.image_name if row.image in self.broken else self.files[row.image].pixel_sha256
+                self.broken[source] = str(error)
+        return picture.name if source in self.broken else self.files[source].pixel_sha256
 
     def copy(self, image: Path | bytes) -> bytes:
         """Return the bytes of the copy of an image that can be read: its own, or a PNG where these show too little."""

@@ -5,7 +5,7 @@ the order depends on the seed and the names only, neither on the order of the ro
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,22 +24,31 @@ ROLES = ("fit", "stop", "calibration", "validation", "test", "ood")
 def cluster_identities(loaded: Loaded, image_ids: Mapping[Path | bytes, str], resample: Unit) -> dict[str, str]:
     """Return the cluster of every image id, which is the first of its images, in alphabetical order.
 
-    With "image", each image is its own cluster. With "cluster", the images of a patient are one, and so are those of
-    patients who share an image.
+    Images that a question shows together are one cluster. With "cluster", the images of a patient are one as well, and
+    so are those of patients who share an image.
     """
-    other: dict[str | tuple[str], str | tuple[str]] = {}  # of an image, or a (patient,), another of its cluster
+    shown = [[image_ids[picture.source] for picture in row.images] for row in loaded.rows]
+    known = [[] if row.patient is None or resample == "image" else [(row.patient,)] for row in loaded.rows]
+    first = connected([*images, *patient] for images, patient in zip(shown, known, strict=True))
+    return {image: first[image] for image in set(image_ids.values())}
+
+
+def connected(groups: Iterable[Sequence[str | tuple[str]]]) -> dict[str | tuple[str], str]:
+    """Return for every name the first of those, in alphabetical order, that are connected with it.
+
+    Names of one group are connected. A (name,) comes after all others; each group has at least one other.
+    """
+    other: dict[str | tuple[str], str | tuple[str]] = {}
 
     def first(name: str | tuple[str]) -> str | tuple[str]:
         while (following := other.setdefault(name, name)) != name:
             name = following
         return name
 
-    for row in loaded.rows:
-        image = image_ids[row.image]
-        patient = image if row.patient is None or resample == "image" else (row.patient,)
-        kept, joined = sorted((first(patient), first(image)), key=lambda name: (isinstance(name, tuple), name))
-        other[joined] = kept
-    return {image: str(first(image)) for image in set(image_ids.values())}
+    for group in groups:
+        kept, *joined = sorted(map(first, group), key=lambda name: (isinstance(name, tuple), name))
+        other |= dict.fromkeys(joined, kept)
+    return {name: str(first(name)) for name in other}
 
 
 def patient_id(dataset: str, patient: str | None) -> str | None:

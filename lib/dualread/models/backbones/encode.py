@@ -1,12 +1,13 @@
 """Turns a question and an image into token ids; pretraining, training, generation and replay all use this module.
 
-A prompt is one user turn with the image first, rendered with the checkpoint's own chat template, without a system
+A prompt is one user turn with its images first, rendered with the checkpoint's own chat template, without a system
 message (docs/choices.md, "Chat template"). The checkpoint's own processor makes all inputs of the model.
 """
 
+import contextlib
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 
 from dualread.errors import ArtifactError, ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
-from dualread.models.backbones.processor import takes_limits, text_turn, turn
+from dualread.models.backbones.processor import takes_limits, turn
 from dualread.models.backbones.trial import LimitError, within_limits
 from dualread.schema.base import Wire
 from dualread.schema.recorded import USUAL, Facts
@@ -42,7 +43,8 @@ class EncodedPrompt:
         token_ids: The ids, with image placeholders expanded.
         n_turn: How many of them are the user's turn; those that follow it begin a completion.
         types: The token types of the user's turn, by the name of the model's input; empty for most models.
-        image_sha256: Digest of the image's content; prompts with equal digests share one image. Empty without one.
+        image_sha256: Digests of the images' contents, with spaces between them; prompts with equal digests share their
+            images. Empty without any.
         image: The processor's image tensors, such as pixel_values; none without an image.
         row: Name of the prompt in error messages.
     """
@@ -84,44 +86,50 @@ class Encoder:
                 " that it reads. Correct the name or leave it out."
             )
 
-    def prompt(self, text: str, *, image: "Shown", row: str) -> EncodedPrompt:
-        """Encode one user turn: the image if there is one, then `text`; `row` names it in error messages.
+    def prompt(self, text: str, *, images: "Sequence[Shown]", row: str) -> EncodedPrompt:
+        """Encode one user turn: the images in their order, then `text`; `row` names it in error messages.
 
         A file is read at every call, because its path does not identify its content. It is decoded only if its content
         is not in memory.
 
         Raises:
-            DataError: The prompt is longer than `max_prompt_tokens`, its text contains image control tokens, or the
+            DataError: The prompt is longer than `max_prompt_tokens`, its text contains image control tokens, or an
                 image cannot be read, is refused, or has another number of pixels than the settings say.
         """
         from dualread.data.images import content_sha256
 
         if tokens := [token for token in self._control if token in text]:
             raise DataError(f"{row}: the text contains image tokens ({tokens[0]}). Remove them from the question.")
-        digest, inputs, picture = "", {}, image() if callable(image) else image
-        if picture is None:
-            ids, types, _ = self._processed(text, None)
+        inputs: Mapping[str, Tensor] = {}
+        pictures = [image() if callable(image) else image for image in images]
+        digest = " ".join(map(content_sha256, pictures))
+        if not pictures:
+            ids, types, _ = self._processed(text, [])
+        elif len(pictures) > 1:  # what a processor makes of several is not always what it makes of each
+            with _refused_pictures(row):
+                ids, types, inputs = self._processed(text, pictures)
+            self._check_pixels(inputs["pixel_values"], len(pictures), row)
         else:
-            digest = content_sha256(picture)
             # The image that was shown last comes last, and the first one is forgotten.
-            known = self._images[digest] = self._images.pop(digest, None) or self._shown(text, picture, row)
+            known = self._images[digest] = self._images.pop(digest, None) or self._shown(text, pictures[0], row)
             if len(self._images) > _IMAGES_IN_MEMORY:
                 self._images.popitem(last=False)
             inputs = known.inputs
             if known.placeholder is None:
-                ids, types, _ = self._processed(text, picture)
+                ids, types, _ = self._processed(text, pictures)
             else:
                 ids, types = self._composed(text, known.placeholder, known.typed)
         self._check_length(ids, row)
         return EncodedPrompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
 
-    def inputs(self, text: str, image: "Shown") -> Mapping[str, "Tensor"]:
+    def inputs(self, text: str, images: "Sequence[Shown]") -> Mapping[str, "Tensor"]:
         """Return the model's inputs for one user turn, as the processor alone makes them."""
         from dualread.data.images import open_image
 
         self._rendered(text)  # the same text by itself first, within limits
-        picture = image() if callable(image) else open_image(image) if isinstance(image, Path) else image
-        return self._inputs(text_turn(text) if picture is None else turn(text, image=picture))
+        made = (image() if callable(image) else image for image in images)
+        pictures = [open_image(picture) if isinstance(picture, Path) else picture for picture in made]
+        return self._inputs(turn(text, pictures))
 
     def conversation(self, turns: Sequence[Mapping[str, Any]], *, row: str) -> EncodedPrompt:
         """Encode a whole conversation: other turns than the user's alone, no image or several, in any order.
@@ -167,9 +175,11 @@ class Encoder:
         )
         return {name: value for name, value in made.items() if hasattr(value, "shape") and name != "labels"}
 
-    def _processed(self, text: str, image: "Shown") -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
+    def _processed(
+        self, text: str, images: "Sequence[Shown]"
+    ) -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
         """Return the ids of a prompt, their types, and the image inputs, as the processor makes them."""
-        return self._split(self.inputs(text, image))
+        return self._split(self.inputs(text, images))
 
     def _split(self, inputs: Mapping[str, "Tensor"]) -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
         """Return the ids of a prompt, their types, and the image inputs."""
@@ -202,17 +212,15 @@ class Encoder:
 
     def _shown(self, text: str, image: "Image | Path", row: str) -> "_Shown":
         """Return an image as it is kept in memory; `text` and `row` are of the first prompt about it."""
-        try:
+        with _refused_pictures(row):
             shown = self._alone(image, self._typed) if self._typed else None
             shown = shown or self._with_text(text, image)
-        except ValueError as error:  # such as that of Qwen's processors for an image 200 times as wide as high
-            raise DataError(f"{row}: the processor refuses its image ({in_a_line(error)}). Give another.") from error
-        self._check_pixels(shown.inputs["pixel_values"], row)
+        self._check_pixels(shown.inputs["pixel_values"], 1, row)
         return shown
 
     def _with_text(self, text: str, image: "Image | Path") -> "_Shown":
         """Let the processor make a prompt, and see whether its text and its image, made apart, are the same."""
-        ids, types, inputs = self._processed(text, image)
+        ids, types, inputs = self._processed(text, [image])
         typed = {name: {token for token, kind in zip(ids, kinds, strict=True) if kind} for name, kinds in types.items()}
         [placeholder] = getattr(self.processor, "placeholders", None) or [None]
         if placeholder is None or self._composed(text, placeholder, typed) != (ids, types):
@@ -243,14 +251,14 @@ class Encoder:
                 " the backbone's max_pixels or raise the limit; nothing is truncated."
             )
 
-    def _check_pixels(self, pixels: "Tensor", row: str) -> None:
-        """Refuse an image of another size than the settings say, where the image processor takes no limits."""
+    def _check_pixels(self, pixels: "Tensor", n_images: int, row: str) -> None:
+        """Refuse images of other sizes than the settings say, where the image processor takes no limits."""
         low, high = self._settings.get("min_pixels", 0), self._settings.get("max_pixels", float("inf"))
         if takes_limits(self.processor.image_processor) or pixels.ndim < 4:
             return
-        if not low <= (actual := pixels_of(pixels)) <= high:
+        if not low <= (actual := pixels_of(pixels) // n_images) <= high:
             raise DataError(
-                f"{row}: the image processor makes {actual} pixels of the image, and takes no limits. Expected {low} to"
+                f"{row}: the image processor makes {actual} pixels of an image, and takes no limits. Expected {low} to"
                 f" {high}, as min_pixels and max_pixels say. Correct them or leave them out."
             )
 
@@ -295,6 +303,14 @@ class Encoder:
             return parts.encode_images(model, prompts)(range(len(prompts)))
         [prompt] = prompts  # others would have to be padded in ways that differ between models
         return parts.on_device(model, prompt.image)
+
+
+@contextlib.contextmanager
+def _refused_pictures(row: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:  # such as that of Qwen's processors for an image 200 times as wide as high
+        raise DataError(f"{row}: the processor refuses its image ({in_a_line(error)}). Give another.") from error
 
 
 @dataclass(frozen=True, kw_only=True)

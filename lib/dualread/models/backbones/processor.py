@@ -256,10 +256,10 @@ def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | N
         )
     asked = {"tokenize": True, "return_dict": True, "return_tensors": "pt", **arguments}
     try:
-        [ids] = processor.apply_chat_template(turn("?", image=picture), **asked)["input_ids"].tolist()
+        [ids] = processor.apply_chat_template(turn("?", [picture]), **asked)["input_ids"].tolist()
     except Exception as error:  # whatever the processor does
         with contextlib.suppress(Exception), trial.within_limits():
-            if _written(processor, arguments, "?") == processor.apply_chat_template(text_turn("?"), **how):
+            if _written(processor, arguments, "?") == processor.apply_chat_template(turn("?", []), **how):
                 return f"{_NO_IMAGE} ({in_a_line(error)})."
         kinds = [type(part).__name__ for part in (processor, processor.image_processor)]
         return (
@@ -274,14 +274,11 @@ def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | N
     return None if expected in ids else "the chat template leaves out images. Expected that of the model's processor."
 
 
-def turn(text: str, **image: Any) -> list[dict[str, Any]]:
-    """Return one user turn as chat templates take it: the image, then the text."""
-    return [{"role": "user", "content": [{"type": "image", **image}, {"type": "text", "text": text}]}]
-
-
-def text_turn(text: str) -> list[dict[str, Any]]:
-    """Return one user turn without an image."""
-    return [{"role": "user", "content": [{"type": "text", "text": text}]}]
+def turn(text: str, images: Sequence[Any] | None = None) -> list[dict[str, Any]]:
+    """Return one user turn as chat templates take it: the images, or a place for one, then the text."""
+    shown = [{}] if images is None else [{"image": image} for image in images]
+    pictures = [{"type": "image", **image} for image in shown]
+    return [{"role": "user", "content": [*pictures, {"type": "text", "text": text}]}]
 
 
 def _written(processor: Any, arguments: Wire, text: str) -> str:

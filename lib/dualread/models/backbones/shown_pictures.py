@@ -83,7 +83,7 @@ def shown(checkpoint: Path) -> ShownPictures:
     pixels, tokens = [], []
     for width in _SIDES:
         for height in _SIDES:
-            prompt = encoder.prompt("?", image=Image.new("RGB", (width, height)), row=f"{checkpoint}: a picture")
+            prompt = encoder.prompt("?", images=[Image.new("RGB", (width, height))], row=f"{checkpoint}: a picture")
             pixels.append(pixels_of(prompt.image["pixel_values"]))
             tokens.append(prompt.token_ids.count(encoder.image_token_id))
     return ShownPictures(pixels=(min(pixels), max(pixels)), per_token=max(1, round(sum(pixels) / sum(tokens))))

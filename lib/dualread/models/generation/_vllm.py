@@ -29,6 +29,7 @@ from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
 from dualread.models.generation.drawn import drawn_with
 from dualread.schema.base import Wire
+from dualread.schema.columns import MOST_IMAGES
 
 # vLLM 0.32 has two model runners. Without this variable it takes the second one where Triton works, so on CUDA, and the
 # first one in the build for CPUs. By its source, each knows all that is used here: raw log-probabilities, those of
@@ -96,7 +97,9 @@ class Core:
         in_flight: Completions that are begun before others have ended: twice as many as vLLM makes at once.
     """
 
-    def __init__(self, checkpoint: Path, settings: Wire, encoder: Encoder, engine: Wire, most_images: int = 1):
+    def __init__(
+        self, checkpoint: Path, settings: Wire, encoder: Encoder, engine: Wire, most_images: int = MOST_IMAGES
+    ):
         """`engine` has `max_num_seqs`, and perhaps `gpu_memory_utilization`, `eager` and `sleep`."""
         import torch
 

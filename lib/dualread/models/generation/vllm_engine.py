@@ -198,7 +198,7 @@ class VllmEngine:
         for i, prefix, ids in asked:
             if i != current:
                 request, current = requests[i], i
-                prompt = self.encoder.prompt(request.text, image=request.image, row=request.row)
+                prompt = self.encoder.prompt(request.text, images=request.images, row=request.row)
                 engine_prompt = self._core.given(prompt, request.prefix)
             extended = {**engine_prompt, "prompt_token_ids": [*engine_prompt["prompt_token_ids"], *prefix]}
             yield requests[i].row, extended, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}

@@ -14,12 +14,16 @@ from PIL.Image import Image
 
 from dualread import plugins
 from dualread.data.images import open_image
+from dualread.schema.answers import ChosenImage
 from dualread.schema.base import ConfiguredPlugin, Section
+from dualread.schema.columns import TOGETHER
 from dualread.schema.plugin_settings import NoSettings
 from dualread.seeding import generator
 
 _PICTURES_IN_MEMORY = 32
-Change = tuple[str, str]  # the module of a plugin, and its settings as JSON: it can be a part of a key
+# The module of a plugin, its settings as JSON, and the role of the images that it changes, unless it changes all: a
+# change can be a part of a key.
+Change = tuple[str, str] | tuple[str, str, str]
 
 
 def unchanged(picture: Image, settings: Section, rng: np.random.Generator) -> Image:
@@ -43,7 +47,9 @@ def rows_shown(manifest: pl.DataFrame, images: Sequence[ConfiguredPlugin], pairs
 def changes_of(images: Sequence[ConfiguredPlugin]) -> tuple[Change, ...]:
     """Return what is done to a picture: the images without those that only choose one, in a form that can be a key."""
     changing = [image for image in images if _loaded(image).change is not unchanged]
-    return tuple((image.module, json.dumps(dict(image.settings), sort_keys=True)) for image in changing)
+    changes = [(image.module, json.dumps(dict(image.settings), sort_keys=True)) for image in changing]
+    roles = [image.role if isinstance(image, ChosenImage) else None for image in changing]
+    return tuple(change if role is None else (*change, role) for change, role in zip(changes, roles, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +65,7 @@ class ChangedImage:
 
     source: Path | Image
     content: str
-    changes: tuple[Change, ...]
+    changes: tuple[tuple[str, str], ...]
     draw: int = 0
 
     def __call__(self) -> Image:
@@ -69,12 +75,34 @@ class ChangedImage:
         return _changed(self.source, self.content, self.changes, self.draw)
 
 
-# What a question shows: a file, a picture, one that is made when it is needed, or nothing.
-Shown = Path | Image | ChangedImage | None
+# An image that a question shows: a file, a picture, or one that is made when it is needed.
+Shown = Path | Image | ChangedImage
 
 
-def shown_image(source: Path | Image, content: str, changes: tuple[Change, ...], draw: int) -> tuple[str, Shown]:
-    """Return what is shown in place of `source`, and a name to sort by; arguments as in `ChangedImage`."""
+def shown_images(
+    sources: Sequence[Path | Image], contents: Sequence[str], roles: Sequence[str], changes: Sequence[Change], draw: int
+) -> tuple[str, tuple[Shown, ...]]:
+    """Return what is shown in place of the images of a question, and a name to sort by.
+
+    Args:
+        sources: The images, or their files.
+        contents: A digest of the content of each.
+        roles: The role of each; empty if they have none.
+        changes: What is done to them, or to those of a role.
+        draw: The number of the draw.
+    """
+    names, shown = [], []
+    for source, content, role in zip(sources, contents, roles or [None] * len(sources), strict=True):
+        of_role = tuple((change[0], change[1]) for change in changes if change[2:] in ((), (role,)))
+        name, image = _shown_image(source, content, of_role, draw)
+        names.append(name)
+        shown += [] if image is None else [image]
+    return TOGETHER.join(names), tuple(shown)
+
+
+def _shown_image(
+    source: Path | Image, content: str, changes: tuple[tuple[str, str], ...], draw: int
+) -> tuple[str, Shown | None]:
     if any(_of(change, "NO_IMAGE") for change in changes):
         return "no image", None
     if len(changes) == 1 and _of(changes[0], "ONE_PER_SIZE"):
@@ -86,7 +114,7 @@ def shown_image(source: Path | Image, content: str, changes: tuple[Change, ...],
     return f"{content} {draw} {names}", ChangedImage(source=source, content=content, changes=changes, draw=draw)
 
 
-def _of(change: Change, constant: str) -> bool:
+def _of(change: tuple[str, str], constant: str) -> bool:
     return getattr(plugins.load_module(change[0]), constant, False)
 
 
@@ -96,7 +124,7 @@ def _loaded(image: ConfiguredPlugin) -> ModuleType:
 
 # Prompts about one image often follow each other.
 @functools.lru_cache(maxsize=_PICTURES_IN_MEMORY)
-def _from_file(file: Path, content: str, changes: tuple[Change, ...], draw: int) -> Image:
+def _from_file(file: Path, content: str, changes: tuple[tuple[str, str], ...], draw: int) -> Image:
     return _changed(_opened(file).copy(), content, changes, draw)  # a change may draw into it
 
 
@@ -105,7 +133,7 @@ def _opened(file: Path) -> Image:
     return open_image(file)
 
 
-def _changed(picture: Image, content: str, changes: tuple[Change, ...], draw: int) -> Image:
+def _changed(picture: Image, content: str, changes: tuple[tuple[str, str], ...], draw: int) -> Image:
     for module, settings in changes:
         plugin, rng = plugins.load_module(module), generator("image", module, content, draw)
         chosen = getattr(plugin, "Settings", NoSettings).from_spec(json.loads(settings), f"{module}: settings")
@@ -119,7 +147,7 @@ def _size(path: Path) -> tuple[int, int]:
 
 
 @functools.cache  # one per size: one per question would fill the memory
-def _one_per_size(change: Change, size: tuple[int, int]) -> Image:
+def _one_per_size(change: tuple[str, str], size: tuple[int, int]) -> Image:
     from PIL import Image as pillow
 
     return _changed(pillow.new("RGB", size), "", (change,), 0)

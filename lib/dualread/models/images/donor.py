@@ -1,4 +1,4 @@
-"""The image of the question's donor: the same question with another reference answer, which counts here."""
+"""The images of the question's donor: the same question with another reference answer, which counts here."""
 
 import polars as pl
 
@@ -23,6 +23,6 @@ def choose(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:
             f"pairs.parquet: {len(unknown)} questions are not in the manifest, such as {unknown[0]}. "
             "Expected pairs of this manifest. Pair its donors again."
         )
-    of_donor = manifest.select("image_file", "image_id", "reference_answers", donor_sample_id="sample_id")
+    of_donor = manifest.select("image_files", "image_id", "reference_answers", donor_sample_id="sample_id")
     other = pairs.select("sample_id", "donor_sample_id").join(of_donor, on="donor_sample_id", validate="m:1")
-    return manifest.drop("image_file", "image_id", "reference_answers").join(other, on="sample_id", validate="m:1")
+    return manifest.drop("image_files", "image_id", "reference_answers").join(other, on="sample_id", validate="m:1")

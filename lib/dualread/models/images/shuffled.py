@@ -1,10 +1,12 @@
 """Another image of the split, the same for all questions about an image; the question's own reference answers count.
 
-Images are put in the order of sha256(image_id), and each is replaced by the one that follows it; the last one is
-followed by the first. So no image is its own successor, and each is shown for the questions about its predecessor.
+Images are put in the order of sha256(image_id), and each is replaced by the next one of another patient; the last one
+is followed by the first. Several images that are shown together count as one, and as many are shown in their place.
 """
 
 import hashlib
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
@@ -20,18 +22,25 @@ def choose(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:
     Raises:
         ArtifactError: The split has no other image to show.
     """
-    images = manifest.group_by("image_id").agg(pl.col("image_file").min()).to_dicts()
-    if len(images) < 2:
-        raise ArtifactError(
-            f"shuffled images: the split has {len(images)} image(s), expected at least two. Leave the condition with"
-            " shuffled images out, or use a split with more images."
-        )
+    shown = ("image_files", "image_roles", "cluster_id")
+    images = manifest.group_by("image_id").agg(pl.col(shown).first()).to_dicts()
     images.sort(key=lambda image: hashlib.sha256(image["image_id"].encode()).hexdigest())
-    successors = pl.DataFrame(
-        [
-            {"image_id": image["image_id"], "shown_file": other["image_file"], "shown_id": other["image_id"]}
-            for image, other in zip(images, [*images[1:], images[0]], strict=True)
-        ]
-    )
-    rows = manifest.join(successors, on="image_id", validate="m:1")
-    return rows.with_columns(image_file="shown_file", image_id="shown_id").drop("shown_file", "shown_id")
+    successors = []
+    for i, image in enumerate(images):
+        following = (images[(i + k) % len(images)] for k in range(1, len(images)))
+        if (other := next((other for other in following if _may_replace(other, image)), None)) is None:
+            raise ArtifactError(
+                f"shuffled images: the split has no other image, of another patient, to show in place of"
+                f" {image['image_id']}, expected one for each of its {len(images)}. Leave the condition with shuffled"
+                " images out, or use a split with more images."
+            )
+        instead = {"shown_files": other["image_files"], "shown_id": other["image_id"]}
+        successors.append({"image_id": image["image_id"], **instead})
+    rows = manifest.join(pl.DataFrame(successors), on="image_id", validate="m:1")
+    return rows.with_columns(image_files="shown_files", image_id="shown_id").drop("shown_files", "shown_id")
+
+
+def _may_replace(other: Mapping[str, Any], image: Mapping[str, Any]) -> bool:
+    same_number = len(other["image_files"]) == len(image["image_files"])
+    same_roles = other["image_roles"] == image["image_roles"]
+    return other["cluster_id"] != image["cluster_id"] and same_number and same_roles

@@ -71,7 +71,7 @@ class ReferenceLogProbs:
         encoder, kind = opened.encoder, opened.encoder.facts.completion_type
 
         def read() -> list[np.ndarray]:
-            of_rows = ((encoder.inputs(requests[i].text, requests[i].image), completions[i]) for i in rows)
+            of_rows = ((encoder.inputs(requests[i].text, requests[i].images), completions[i]) for i in rows)
             with torch.inference_mode():
                 return [own_pass.log_probs(opened.model, *row, kind) for row in of_rows]
 

@@ -1,6 +1,6 @@
 """What a service is asked: one request per question of a shard, or several where it gives few completions at once.
 
-The body of a call has one user turn, first the image and then the text, as engines of our own show them.
+The body of a call has one user turn, first the images and then the text, as engines of our own show them.
 """
 
 import base64
@@ -114,7 +114,8 @@ def _digest(shard: ShardSpec, question: Asked, first: int, body: Mapping[str, An
         "sample_id": question.sample_id,
         "first": first,
         "text": question.text,
-        "image": Path(question.image_file).stem,  # the digest of the file's bytes
+        # An image alone is no list, so that responses to requests of earlier versions are still found.
+        "image": question.contents[0] if len(question.contents) == 1 else question.contents,
         **({"changes": question.changes, "draw": question.draw} if question.changes else {}),
         "body": {name: value for name, value in body.items() if name not in _NOT_ASKED},
     }
@@ -152,16 +153,17 @@ def body_of(request: ServiceRequest, manifest: Path, url_of: ImageUrl) -> dict[s
     Raises:
         ArtifactError: The manifest names an image outside the artifact, which somebody has written there by hand.
     """
-    file = PurePosixPath(request.question.image_file)
-    if file.is_absolute() or ".." in file.parts:
-        raise ArtifactError(f"{manifest}: the image {file} is outside the artifact, and is not sent. Make it again.")
-    shown = request.question.request(manifest).image
-    image = None
-    if isinstance(shown, Path):
-        image = url_of(shown)
-    elif shown is not None:  # a changed picture has no file that a service could read
-        image = _as_data("image/png", _png(shown() if callable(shown) else shown))
-    content = [] if image is None else [{"type": "image_url", "image_url": {"url": image}}]
+    for file in map(PurePosixPath, request.question.image_files):
+        if file.is_absolute() or ".." in file.parts:
+            raise ArtifactError(
+                f"{manifest}: the image {file} is outside the artifact, and is not sent. Make it again."
+            )
+    content: list[dict[str, Any]] = []
+    for shown in request.question.request(manifest).images:
+        # A changed picture has no file that a service could read.
+        own = isinstance(shown, Path)
+        url = url_of(shown) if own else _as_data("image/png", _png(shown() if callable(shown) else shown))
+        content.append({"type": "image_url", "image_url": {"url": url}})
     content.append({"type": "text", "text": request.question.text})
     return {**request.body, "messages": [{"role": "user", "content": content}]}
 

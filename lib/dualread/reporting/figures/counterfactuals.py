@@ -7,12 +7,15 @@ answer changes (natural) and one where it stays the same (strict).
 """
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
+from PIL.Image import Image
 
 from dualread.data.images import open_image
 from dualread.evaluation.metrics.grounding import decisive, strict_decisive
@@ -42,7 +45,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
 
     Args:
         tables: `pairs`: backbone, method, dataset, seed; the columns of `dualread.evaluation.join.Joined.pairs`;
-            question, and with the suffixes _real and _donor reference (gold answers) and image (a path).
+            question, and with the suffixes _real and _donor reference (gold answers) and images (paths).
         layout: Its backbones and methods are drawn, in its order; the first method's drop chooses.
     """
     pairs = tables["pairs"]
@@ -101,7 +104,7 @@ def _example(part: SubFigure, heading: str, told: Mapping[str, dict]) -> None:
     grid = part.subplots(2, 2, height_ratios=[1.3, 0.3 * len(told)])
     for column, (side, name) in zip(grid.T, _SIDES.items(), strict=True):
         image, bars = column
-        image.imshow(open_image(Path(pair[f"image_{side}"])))
+        image.imshow(_side_by_side([open_image(Path(file)) for file in pair[f"images_{side}"]]))
         image.set_axis_off()
         answer = pair[f"canonical_answer_{side}"] or "(no valid answer)"
         verdict = "right" if pair[f"correct_{side}"] else f"wrong, gold: {pair[f'reference_{side}'][0]}"
@@ -121,3 +124,13 @@ def _bars(axes: Axes, confidences: Mapping[str, float], *, labelled: bool) -> No
 
 def _wrapped(text: str, width: int) -> str:
     return textwrap.fill(textwrap.shorten(text, 3 * width, placeholder=" ..."), width)
+
+
+def _side_by_side(pictures: Sequence[Image]) -> Any:
+    """Return the pictures beside each other, all as high as the first; a single one as it is."""
+    if len(pictures) == 1:
+        return pictures[0]
+    height = pictures[0].height
+    widths = [round(picture.width * height / picture.height) for picture in pictures]
+    resized = (picture.resize((width, height)) for picture, width in zip(pictures, widths, strict=True))
+    return np.hstack([np.asarray(picture) for picture in resized])

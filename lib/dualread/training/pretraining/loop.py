@@ -107,7 +107,7 @@ def report(
             item = subject.items[int(rng.integers(len(subject.items)))]
             made = EXERCISES[name](item, rng)
             view = subject.views[0]
-            requests.append(Request(text=made.prompt, image=view, image_name=str(number), row=f"held out {i}"))
+            requests.append(Request(text=made.prompt, images=[view], image_name=str(number), row=f"held out {i}"))
             items.append(item)
         texts = [completion.text for [completion] in engine.answer(requests, greedy)]
         valid = [_has_valid_form(name, text) for text in texts]
@@ -198,7 +198,7 @@ def _draw(
         picked = rng.choice(n_items, settings.questions_per_image, replace=n_items < settings.questions_per_image)
         for i in picked:
             made = EXERCISES[names[rng.choice(len(names), p=shares)]](subject.items[i], rng)
-            prompts.append(encoder.prompt(made.prompt, image=subject.views[view], row=f"{index}/{view}"))
+            prompts.append(encoder.prompt(made.prompt, images=[subject.views[view]], row=f"{index}/{view}"))
             targets.append(_target(encoder.tokenizer, made))
     return prompts, targets
 
