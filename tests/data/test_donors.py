@@ -73,7 +73,7 @@ def brute_force(manifest, match_on, choose=_smallest_digest):
             matched = all(source[c] is not None and source[c] == donor[c] for c in match_on)
             golds = [{canonical(a) for a in row["reference_answers"]} - {""} for row in (source, donor)]
             differ = golds[0] and golds[1] and not golds[0] & golds[1]
-            elsewhere = source["image_id"] != donor["image_id"] and source["pixel_sha256"] != donor["pixel_sha256"]
+            elsewhere = source["image_id"] != donor["image_id"] and source["pixel_sha256s"] != donor["pixel_sha256s"]
             if same and matched and differ and elsewhere:
                 candidates.append(donor)
         if candidates:
@@ -98,7 +98,7 @@ def manifests(draw):
         )
     )
     return [
-        _row(i, answers=answers, image=image, question_key=key, modality=modality, pixel_sha256=pixels)
+        _row(i, answers=answers, image=image, question_key=key, modality=modality, pixel_sha256s=[pixels])
         for i, (key, answers, image, modality, pixels) in enumerate(rows)
     ]
 
@@ -132,7 +132,7 @@ def test_a_pair_needs_another_answer_and_another_image():
     assert _found([_row(0), _row(1, image="b", answers=["mri"])]) == BOTH
     assert _found([_row(0), _row(1, image="b", answers=["CT."])]) == set()
     assert _found([_row(0), _row(1, answers=["mri"])]) == set()
-    assert _found([_row(0), _row(1, image="b", answers=["mri"], pixel_sha256="pixels a")]) == set()
+    assert _found([_row(0), _row(1, image="b", answers=["mri"], pixel_sha256s=["pixels a"])]) == set()
 
 
 @pytest.mark.parametrize("column", ["question_key", "split", "dataset", "modality"])

@@ -37,7 +37,7 @@ few = pytest.mark.parametrize("family", ["qwen2_5_vl", "paligemma"], indirect=Tr
 
 def alone(family, request, completion):
     """Return (log-probability of each id, final states, middle states, image tokens) of one row, by transformers."""
-    content = [{"type": "image", "image": request.image}, {"type": "text", "text": request.text}]
+    content = [*({"type": "image", "image": image} for image in request.images), {"type": "text", "text": request.text}]
     inputs = family.opened.encoder.processor.apply_chat_template(
         [{"role": "user", "content": content}],
         add_generation_prompt=True,

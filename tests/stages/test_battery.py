@@ -40,14 +40,16 @@ class Looks:
 
     def __init__(self, manifest: Path, rows: pl.DataFrame):
         self._known = {}
-        for key, file, [answer, *_] in rows.select("question_key", "image_file", "reference_answers").iter_rows():
+        for key, file, [answer, *_] in rows.select(
+            "question_key", pl.col("image_files").list.first(), "reference_answers"
+        ).iter_rows():
             self._known[key, pixel_sha256(open_image(manifest / file))] = (answer, 90)
 
     def answer(self, requests, decoding, **more):
         return [[self._completion(*self.said(request))] for request in requests]
 
     def said(self, request):
-        image = request.image() if callable(request.image) else request.image
+        [image] = [image() if callable(image) else image for image in request.images]
         if image is None:
             return UNCLEAR
         shown = open_image(image) if isinstance(image, Path) else image

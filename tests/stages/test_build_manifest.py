@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from dualread.artifacts.tables import read_table
-from dualread.data.datasets.base import Loaded, Row
+from dualread.data.datasets.base import Loaded, Picture, Row
 from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import build, pictures
 from dualread.errors import DataError
@@ -62,8 +62,7 @@ def test_rows_and_images_are_those_of_the_source(hospital, tmp_path):
         original = hospital / "imgs" / record["img_name"]
         copy = tmp_path / "out" / row["image_files"][0]
         assert copy.read_bytes() == original.read_bytes()
-        assert row["image_files"][0] == f"images/{row['image_sha256']}.jpg"
-        assert row["image_sha256"] == hashlib.sha256(original.read_bytes()).hexdigest()
+        assert row["image_files"] == [f"images/{hashlib.sha256(original.read_bytes()).hexdigest()}.jpg"]
         assert row["pixel_sha256s"][0] == pixel_sha256(open_image(original))
         assert row["image_id"] == f"xmlab{record['img_id']}"
     assert len(list((tmp_path / "out" / "images").iterdir())) == manifest["image_id"].n_unique() == 6
@@ -125,7 +124,7 @@ def test_a_selection_is_drawn_and_told(hospital, tmp_path):
     assert drawn["image_id"].value_counts()["count"].max() <= 2
     assert drawn.equals(every.filter(pl.col("sample_id").is_in(drawn["sample_id"].to_list())))
     images = {path.name for path in (tmp_path / "drawn" / "images").iterdir()}
-    assert images == {Path(name).name for name in drawn["image_file"]}  # no others are copied
+    assert images == {Path(name).name for name in drawn["image_files"].explode()}  # no others are copied
     audit = pl.read_parquet(tmp_path / "drawn" / "audit.parquet")
     assert audit["step"].to_list()[:3] == ["language", "questions per picture", "draw"]
     assert audit.filter(step="draw")["kept"].item() == 6
@@ -146,7 +145,7 @@ def embedded(tmp_path, monkeypatch):
             Row(
                 **{"official_id": str(i), "question": "What?", "reference_answers": ("CT",), "answer_type": "open"},
                 **{"content_family": None, "options": (), "modality": None, "location": None},
-                **{"image": content, "image_name": hashlib.sha256(content).hexdigest(), "source_row": i},
+                **{"images": (Picture(content, hashlib.sha256(content).hexdigest()),), "source_row": i},
             )
             for i, content in enumerate(contents)
         ]
@@ -161,7 +160,9 @@ def embedded(tmp_path, monkeypatch):
 def test_embedded_images_are_files_of_their_own_format_and_a_broken_one_is_named(embedded, tmp_path):
     contents = [_picture(7), _picture(200, "JPEG"), _picture(7, "BMP"), _picture(7)]
     manifest = embedded(*contents)
-    for name, content, ending in zip(manifest["image_file"], contents, ("png", "jpg", "bmp", "png"), strict=True):
+    for name, content, ending in zip(
+        manifest["image_files"].explode(), contents, ("png", "jpg", "bmp", "png"), strict=True
+    ):
         assert name == f"images/{hashlib.sha256(content).hexdigest()}.{ending}"
         assert (tmp_path / "out" / name).read_bytes() == content
     assert len(list((tmp_path / "out" / "images").iterdir())) == 3

@@ -30,7 +30,7 @@ def _built(folder, **changes):
     said = build_manifest.compute(specs.manifest("table", **changes), {"source": folder}, out)
     audit = {row["step"]: row["reason"] for row in pl.read_parquet(out / "audit.parquet").to_dicts()}
     manifest = read_table(out / "manifest.parquet", MANIFEST)
-    levels = [np.asarray(open_image(out / name))[0, :, 0].tolist() for name in manifest["image_file"]]
+    levels = [np.asarray(open_image(out / name))[0, :, 0].tolist() for name in manifest["image_files"].explode()]
     return out, manifest, audit, levels, said
 
 
@@ -49,7 +49,7 @@ def test_of_dicom_the_picture_is_stored_and_nothing_about_the_patient(folder, ca
     out, manifest, audit, levels, _ = _built(folder)
     assert levels[0] == SHOWN
     assert levels[2] == [0] * 4
-    assert manifest["image_file"].str.ends_with(".png").all()
+    assert manifest["image_files"].explode().str.ends_with(".png").all()
     assert audit["how pictures are shown"] == (
         "3 pictures: DICOM shown by its first window; 1 pictures: a named frame is shown"
     )
@@ -72,7 +72,7 @@ def test_twelve_bits_are_refused_and_then_read_as_the_data_set_says(folder):
         build_manifest.compute(specs.manifest("table"), {"source": folder}, folder.parent)
     _, manifest, _, levels, _ = _built(folder, bits=12)
     assert levels == [SHOWN, SHOWN]
-    assert manifest["image_file"].str.ends_with(".png").all()  # stages that follow know nothing of the bits
+    assert manifest["image_files"].explode().str.ends_with(".png").all()  # stages that follow know nothing of the bits
 
 
 def test_a_stack_is_refused_and_its_frames_are_images_of_their_own(folder):
@@ -91,7 +91,7 @@ def test_ordinary_images_are_stored_unchanged_and_counted(folder, capsys):
     Image.fromarray(np.array([SHOWN], dtype=np.uint8)).save(folder / "x.png")
     _table(folder, "x.png")
     out, manifest, audit, _, _ = _built(folder)
-    assert (out / manifest["image_file"][0]).read_bytes() == (folder / "x.png").read_bytes()
+    assert (out / manifest["image_files"].explode()[0]).read_bytes() == (folder / "x.png").read_bytes()
     assert audit["pictures hard to see"] == "0 of 1 pictures are hard to see"
     assert "how pictures are shown" not in audit
     assert "warning" not in capsys.readouterr().err

@@ -60,7 +60,7 @@ def _with_copies(questions):
         for i, golds in enumerate(questions["reference_answers"].to_list())
     ]
     return questions.with_columns(
-        pl.Series("pixel_sha256", [f"picture {one}" for one in picture]), pl.Series("reference_answers", golds)
+        pl.Series("pixel_sha256s", [[f"picture {one}"] for one in picture]), pl.Series("reference_answers", golds)
     )
 
 
@@ -70,7 +70,7 @@ def _by_joins(questions, match_on):
     rows = questions.with_columns(gold=pl.Series(forms, dtype=pl.List(pl.String))).filter(pl.col("gold").list.len() > 0)
     both = rows.join(rows, on=["dataset", "split", "question_key", *match_on], suffix="_donor").filter(
         pl.col("image_id") != pl.col("image_id_donor"),
-        pl.col("pixel_sha256") != pl.col("pixel_sha256_donor"),
+        pl.col("pixel_sha256s") != pl.col("pixel_sha256s_donor"),
         pl.col("gold").list.set_intersection("gold_donor").list.len() == 0,
     )
     ids = both.select("sample_id", "sample_id_donor")
@@ -86,14 +86,14 @@ def test_the_pairs_are_those_of_the_protocol_where_images_are_copies_and_golds_a
     expected = _by_joins(questions, ["modality"])
     assert pairs.select("sample_id", "donor_sample_id").rows() == expected
     # Pictures and gold answers both matter here: without them, other pairs would be found.
-    for column in ("pixel_sha256", "reference_answers"):
+    for column in ("pixel_sha256s", "reference_answers"):
         assert _by_joins(questions.with_columns(plain[column]), ["modality"]) != expected
 
 
 def test_a_named_donor_that_shows_the_same_picture_is_refused(manifest, tmp_path):
     questions = _with_copies(read_table(manifest / "manifest.parquet", MANIFEST))
-    pictures = dict(questions.select("sample_id", "pixel_sha256").iter_rows())
-    plain = _by_joins(questions.with_columns(pixel_sha256=questions["image_id"]), [])
+    pictures = dict(questions.select("sample_id", "pixel_sha256s").iter_rows())
+    plain = _by_joins(questions.with_columns(pixel_sha256s=pl.concat_list("image_id")), [])
     source, donor = next(pair for pair in plain if pictures[pair[0]] == pictures[pair[1]])
     named = pl.when(pl.col("sample_id") == source).then(pl.lit(donor)).alias("donor_sample_id")
     written = _written(questions.with_columns(named), tmp_path / "questions")

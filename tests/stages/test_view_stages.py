@@ -77,7 +77,7 @@ def test_p_true_against_a_direct_forward_pass(tiny, answered, view, hospital):
     assert found["sample_id"].unique(maintain_order=True).to_list() == valid["sample_id"].to_list()  # others: not asked
     model, encoder = tiny.load()
     manifest = read_table(hospital["manifest"] / "manifest.parquet", MANIFEST)
-    files = dict(manifest.select("image_id", "image_file").iter_rows())
+    files = dict(manifest.select("image_id", pl.col("image_files").list.first()).iter_rows())
     questions = dict(manifest.select("sample_id", "question").iter_rows())
     single = {
         word: [encoder.tokenizer(w, add_special_tokens=False)["input_ids"] for w in words]

@@ -98,13 +98,17 @@ def write_rows(folder: Path, loader: str, *rows: dict, name: str | None = None) 
         write(folder, {name or "test.json": list(rows)})
 
 
+def _named(image, folder):
+    return image if isinstance(image, bytes) else str(image.relative_to(folder))
+
+
 def text_of(loaded, folder):
     """The rows, a line each, and the audit; of what all rows have, the first row has it alone."""
     lines = [f"file {loaded.file.relative_to(folder)}"]
     for row in loaded.rows:
-        image = row.image if isinstance(row.image, bytes) else str(row.image.relative_to(folder))
         shown = astuple(row)
-        lines.append(" · ".join(map(repr, (*shown[:8], image, *shown[9:]))))
+        images = [(_named(source, folder), name, *([] if role is None else [role])) for source, name, role in shown[8]]
+        lines.append(" · ".join(map(repr, (*shown[:8], *(part for image in images for part in image), *shown[9:]))))
     return "\n".join(
         [*lines, *(f"{of.step}: {of.kept} kept, {of.dropped} dropped: {of.reason}" for of in loaded.audit)]
     )

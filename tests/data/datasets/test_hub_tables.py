@@ -13,7 +13,7 @@ def test_contents_name_images_and_questions(tmp_path):
     digest = hashlib.sha256(b"one").hexdigest()
     assert row.image_name == digest[:16]
     assert row.official_id == hashlib.sha256(f"{digest}\x1fIs it?\x1f Yes".encode()).hexdigest()[:16]
-    assert (split, row.image, row.source_row, row.reference_answers) == ("test", b"one", 0, (" Yes",))
+    assert (split, row.images[0].source, row.source_row, row.reference_answers) == ("test", b"one", 0, (" Yes",))
     assert (row.answer_type, row.content_family, row.modality, row.location) == ("closed", None, None, None)
 
 
@@ -36,7 +36,7 @@ def test_rows_are_numbered_through_all_tables_and_equal_images_are_one_object(tm
     assert [split for split, _ in rows] == ["train"] * 6 + ["test"] * 2
     assert [row.source_row for _, row in rows] == list(range(8))
     assert [row.question for _, row in rows] == [f"q{i}" for i in range(8)]
-    assert len({id(row.image) for _, row in rows}) == 2
+    assert len({id(row.images[0].source) for _, row in rows}) == 2
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ def test_no_field_of_a_row_holds_the_report_or_the_explanation(tmp_path):
     (row,) = plugins.load("datasets", "rexvqa").load_rows(tmp_path, "test", {}).rows
     for field in fields(row):
         assert "LEAK" not in str(getattr(row, field.name)), field.name
-    assert row.image == tmp_path / VIEW  # the first view, from metadata/ upwards
+    assert row.images[0].source == tmp_path / VIEW  # the first view, from metadata/ upwards
 
 
 def test_images_of_vqa_rad_are_recognized_by_content(tmp_path, monkeypatch):

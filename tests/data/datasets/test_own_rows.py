@@ -237,7 +237,7 @@ def test_a_computed_id_depends_on_the_content_only(tmp_path):
 
 def test_equal_bytes_are_one_object(tmp_path):
     parquet(image=[b"x", b"y", b"x"])(tmp_path)
-    images = [row.image for row in load_rows(tmp_path, "test", {}).rows]
+    images = [row.images[0].source for row in load_rows(tmp_path, "test", {}).rows]
     assert images[0] is images[2]
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row
 from dualread.data.questions.audit import refuse_broken
 from dualread.data.questions.build import build, image_identities
 from dualread.data.questions.pictures import ImageFile
@@ -12,7 +12,7 @@ from dualread.errors import DataError
 FILE = Path("/official/test.json")
 
 
-def _row(number, *, name="i1", **changes):
+def _row(number, *, name="i1", image=None, **changes):
     row = Row(
         official_id=str(number),
         question="What  is it?",
@@ -22,8 +22,7 @@ def _row(number, *, name="i1", **changes):
         options=(),
         modality="ct",
         location="lung",
-        image=Path(f"/official/imgs/{name}.jpg"),
-        image_name=name,
+        images=(Picture(image or Path(f"/official/imgs/{name}.jpg"), name),),
         source_row=number,
     )
     return replace(row, **changes)
@@ -63,6 +62,7 @@ def test_columns_of_a_row():
             "modality": "ct",
             "location": "lung",
             "image_files": ["images/i1.jpg"],
+            "image_roles": [],
             "pixel_sha256s": ["p"],
             "image_id": "i1",
             "cluster_id": "i1",
@@ -113,7 +113,7 @@ def test_empty_answers_and_repetitions_are_kept_and_counted():
 def test_broken_rows_are_listed_together():
     rows = [_row(0, question=" "), _row(1, name="gone"), _row(2, reference_answers=()), _row(1, source_row=9)]
     with pytest.raises(DataError) as error:
-        refuse_broken(_loaded(*rows), {rows[1].image: "/official/imgs/gone.jpg: no such image file."})
+        refuse_broken(_loaded(*rows), {rows[1].images[0].source: "/official/imgs/gone.jpg: no such image file."})
     assert str(error.value).splitlines() == [
         "/official/test.json: row 0 (id 0): the question is empty. Correct the row.",
         "/official/test.json: row 1 (id 1): /official/imgs/gone.jpg: no such image file.",

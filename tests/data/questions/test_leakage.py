@@ -11,7 +11,8 @@ from tests.data.questions.looks import COPIES, picture
 
 def _manifest(*rows):
     """Return the columns that the check reads, given (pixels, role, dataset, split, image_id)."""
-    return pl.DataFrame(rows, schema=["pixel_sha256", "role", "dataset", "split", "image_id"], orient="row")
+    names = ["pixel_sha256s", "role", "dataset", "split", "image_id"]
+    return pl.DataFrame([([row[0]], *row[1:]) for row in rows], schema=names, orient="row")
 
 
 def _shared(*rows):

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from dualread.data import given_images
-from dualread.data.datasets.base import Row
+from dualread.data.datasets.base import Picture, Row
 from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import pictures
 from dualread.data.questions.pictures import SIDE, Pictures, thumbnail
@@ -22,7 +22,7 @@ def row_of(image, name="i1"):
     return Row(
         **{"official_id": "1", "question": "What?", "reference_answers": ("CT",), "answer_type": "open"},
         **{"content_family": None, "options": (), "modality": None, "location": None},
-        **{"image": image, "image_name": name, "source_row": 0},
+        **{"images": (Picture(image, name),), "source_row": 0},
     )
 
 

@@ -15,14 +15,19 @@ MANIFEST = pl.DataFrame(
         "image_id": ["i", "i"],
         "cluster_id": ["i", "j"],
         "patient_id": [None, "p"],
+        "image_files": [["images/ab.png"], ["images/cd.png"]],
+        "image_roles": pl.Series([[], []], dtype=pl.List(pl.String)),
+        "pixel_sha256s": [["p1"], ["p2"]],
     }
 )
 
 
 def test_the_digest_is_that_of_the_rows_as_json():
     lines = (
-        '{"image_id":"i","modality":"ct","reference_answers":["é"],"sample_id":"a"}\n'
-        '{"cluster_id":"j","image_id":"i","modality":null,"patient_id":"p","reference_answers":[],"sample_id":"b"}\n'
+        '{"image_file":"images/ab.png","image_id":"i","image_sha256":"ab","modality":"ct","pixel_sha256":"p1",'
+        '"reference_answers":["é"],"sample_id":"a"}\n'
+        '{"cluster_id":"j","image_file":"images/cd.png","image_id":"i","image_sha256":"cd","modality":null,'
+        '"patient_id":"p","pixel_sha256":"p2","reference_answers":[],"sample_id":"b"}\n'
     )
     assert digest(MANIFEST) == hashlib.sha256(lines.encode()).hexdigest()
 
@@ -31,9 +36,23 @@ def test_the_digest_sees_every_value_and_the_order_of_rows_but_not_the_order_of_
     assert digest(MANIFEST.select(sorted(MANIFEST.columns))) == digest(MANIFEST)
     assert digest(MANIFEST.reverse()) != digest(MANIFEST)
     for column in MANIFEST.columns:
-        assert digest(MANIFEST.with_columns(MANIFEST[column].reverse())) != digest(MANIFEST) or column == "image_id"
-        if column not in ("image_id", "cluster_id", "patient_id"):  # the digest reads the last two beside the first
+        same = column in ("image_id", "image_roles")
+        assert digest(MANIFEST.with_columns(MANIFEST[column].reverse())) != digest(MANIFEST) or same
+        if column not in ("image_id", "cluster_id", "patient_id") and not column.endswith(("files", "roles", "256s")):
             assert digest(MANIFEST.drop(column)) != digest(MANIFEST)
+
+
+def test_the_digest_of_several_images_has_their_lists():
+    several = MANIFEST.head(1).with_columns(
+        image_files=pl.lit(["images/ab.png", "images/cd.png"]),
+        image_roles=pl.lit(["prior", "current"]),
+        pixel_sha256s=pl.lit(["p1", "p2"]),
+    )
+    line = (
+        '{"image_files":["images/ab.png","images/cd.png"],"image_id":"i","image_roles":["prior","current"],'
+        '"modality":"ct","pixel_sha256s":["p1","p2"],"reference_answers":["é"],"sample_id":"a"}\n'
+    )
+    assert digest(several) == hashlib.sha256(line.encode()).hexdigest()
 
 
 def test_another_table_of_questions_is_refused_with_what_to_do():

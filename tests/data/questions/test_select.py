@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row
 from dualread.data.questions.select import select
 from dualread.errors import DataError
 from dualread.schema.data import Select
@@ -25,13 +25,12 @@ def _row(number, answer_type="open", picture=None):
         options=(),
         modality=None,
         location=None,
-        image=f"{picture or number}".encode(),
-        image_name=f"i{number}",
+        images=(Picture(f"{picture or number}".encode(), f"i{number}"),),
         source_row=number,
     )
 
 
-def _select(rows, rule, seed=0, picture_of=lambda row: row.image):
+def _select(rows, rule, seed=0, picture_of=lambda row: row.images[0].source):
     return select(Loaded(file=FILE, rows=rows, audit=[LANGUAGE]), Select(**rule), seed, picture_of)
 
 
@@ -128,6 +127,6 @@ def test_a_draw_keeps_its_rule_and_ignores_the_order_of_the_file(kinds, random, 
             _select(shuffled, rule, seed)
         return
     assert Counter(row.answer_type for row in found.rows) == {"open": 2, "closed": 2}
-    assert max(Counter(row.image for row in found.rows).values()) <= 2
+    assert max(Counter(row.images[0].source for row in found.rows).values()) <= 2
     assert [row.source_row for row in found.rows] == sorted(row.source_row for row in found.rows)
     assert set(_ids(_select(shuffled, rule, seed))) == set(_ids(found))

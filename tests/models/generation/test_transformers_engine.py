@@ -152,7 +152,7 @@ def test_samples_encode_prompt_and_image_once(tiny, requests_, monkeypatch):
 
     monkeypatch.setattr(type(opened.model.model), "forward", counted)
     opened.answer(requests_, SeededDecoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_tokens=4, seed=4))
-    n_images = len({str(request.image) for request in requests_})
+    n_images = len({str(request.images) for request in requests_})
     assert n_images < len(requests_)
     assert rows == [n_images, len(requests_)]
 

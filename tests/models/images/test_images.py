@@ -11,7 +11,7 @@ from PIL import Image
 from dualread import plugins
 from dualread.models.conditions import asked
 from dualread.models.images import base
-from dualread.models.images.base import ChangedImage, changes_of, rows_shown, shown_image, unchanged
+from dualread.models.images.base import ChangedImage, changes_of, rows_shown, shown_images, unchanged
 from dualread.schema.plugin_settings import settings_class
 from dualread.seeding import generator
 from tests.specs import image
@@ -133,16 +133,14 @@ def brighter_in_place(picture, settings, rng):
 
 def test_changes_follow_each_other():
     chain = changes_of([image("original"), image("crop", strength=1.0), image("gray")])
-    _, shown = shown_image(picture(), "x", chain, 0)
+    _, [shown] = shown_images([picture()], ["x"], [], chain, 0)
     assert shown().size == (12, 9)
     assert shown().getextrema() == ((128, 128),) * 3
 
 
 def test_no_image_is_shown_whatever_else_is_done():
-    assert shown_image(picture(), "x", changes_of([image("blur", strength=1.0), image("none")]), 0) == (
-        "no image",
-        None,
-    )
+    chain = changes_of([image("blur", strength=1.0), image("none")])
+    assert shown_images([picture()], ["x"], [], chain, 0) == ("no image", ())
 
 
 def test_the_last_choice_of_an_image_decides_and_keeps_its_reference_answers():
@@ -150,8 +148,8 @@ def test_the_last_choice_of_an_image_decides_and_keeps_its_reference_answers():
     pairs = pl.DataFrame({"sample_id": ["slake/test/0000"], "donor_sample_id": ["slake/test/0002"]})
     (row,) = rows_shown(manifest, [image("donor"), image("blur", strength=0.5)], pairs).to_dicts()
     donor = manifest.row(2, named=True)
-    assert {name: row[name] for name in ("image_id", "image_file", "reference_answers")} == {
-        name: donor[name] for name in ("image_id", "image_file", "reference_answers")
+    assert {name: row[name] for name in ("image_id", "image_files", "reference_answers")} == {
+        name: donor[name] for name in ("image_id", "image_files", "reference_answers")
     }
     assert row["question"] == manifest["question"][0]
 

@@ -162,7 +162,7 @@ def test_a_changed_picture_is_asked_about_as_it_is_changed_and_in_the_request_it
             url = content[0]["image_url"]["url"]
             assert url.startswith("data:image/png;base64,")
             sent = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
-            shown = request.question.request(tmp_path).image
+            shown = request.question.request(tmp_path).images[0]
             assert sent.tobytes() == (shown() if callable(shown) else shown).tobytes()
     [part] = line(others[5], tmp_path, image_url("data"))["body"]["messages"][0]["content"]
     assert part == {"type": "text", "text": "Is it?"}

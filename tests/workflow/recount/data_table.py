@@ -33,7 +33,7 @@ def _counts(study: Study, rows: pl.DataFrame, dataset: str, split: str) -> dict[
     types = rows["answer_type"].to_list()
     return {
         "questions": str(len(rows)),
-        "images": str(len(set(rows["pixel_sha256"]))),
+        "images": str(len(set(rows["pixel_sha256s"].explode()))),
         "open": str(types.count("open")),
         "closed": str(types.count("closed")),
         "pairs": None if pairs is None else str(len(set(pairs["sample_id"]) & set(rows["sample_id"]))),

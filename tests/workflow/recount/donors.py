@@ -35,7 +35,7 @@ def _pairs(rows: Sequence[dict[str, Any]], match_on: Sequence[str]) -> Iterator[
 
 def _lends(source: dict[str, Any], donor: dict[str, Any], match_on: Sequence[str]) -> bool:
     same = all(source[name] == donor[name] is not None for name in ("question_key", *match_on))
-    other_image = all(source[name] != donor[name] for name in ("image_id", "pixel_sha256"))
+    other_image = all(source[name] != donor[name] for name in ("image_id", "pixel_sha256s"))
     golds = [{_gold(answer) for answer in row["reference_answers"]} - {frozenset()} for row in (source, donor)]
     return same and other_image and all(golds) and not golds[0] & golds[1]
 
