@@ -106,7 +106,7 @@ class Encoder:
         if not pictures:
             ids, types, _ = self._processed(text, [])
         elif len(pictures) > 1:  # what a processor makes of several is not always what it makes of each
-            with _refused_pictures(row):
+            with _refused(row, "images"):
                 ids, types, inputs = self._processed(text, pictures)
             self._check_pixels(inputs["pixel_values"], len(pictures), row)
         else:
@@ -212,7 +212,7 @@ class Encoder:
 
     def _shown(self, text: str, image: "Image | Path", row: str) -> "_Shown":
         """Return an image as it is kept in memory; `text` and `row` are of the first prompt about it."""
-        with _refused_pictures(row):
+        with _refused(row, "image"):
             shown = self._alone(image, self._typed) if self._typed else None
             shown = shown or self._with_text(text, image)
         self._check_pixels(shown.inputs["pixel_values"], 1, row)
@@ -306,11 +306,11 @@ class Encoder:
 
 
 @contextlib.contextmanager
-def _refused_pictures(row: str) -> Iterator[None]:
+def _refused(row: str, what: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:  # such as that of Qwen's processors for an image 200 times as wide as high
-        raise DataError(f"{row}: the processor refuses its image ({in_a_line(error)}). Give another.") from error
+        raise DataError(f"{row}: the processor refuses its {what} ({in_a_line(error)}). Give another.") from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,101 @@
+"""Prompts of several images, of all families, against transformers alone; donors and changes of whole lists."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForImageTextToText
+
+from dualread.errors import DataError
+from dualread.models import prompts
+from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
+from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.generation.transformers_engine import TransformersEngine
+from dualread.models.replay.forward import evidence_state
+from dualread.models.replay.of_generation import Collected
+from dualread.schema.recorded import Facts
+from dualread.schema.replay import PassReading
+from tests import families
+from tests.models.test_families import EXPECTED, alone
+from tests.tiny import FAMILIES, build, image
+
+SIZES = ((40, 52), (90, 36), (40, 52), (64, 64))
+
+
+def request(text: str, *pictures: int) -> Request:
+    shown = [image(k).resize(SIZES[k]) for k in pictures]
+    asked = prompts.render("shared", question=text)
+    return Request(text=asked, images=shown, image_name=" ".join(map(str, pictures)), row=f"{text} {pictures}")
+
+
+def requests() -> list[Request]:
+    """Two and three images, one twice, the same in another order, and prompts of one image and of none beside them."""
+    asked = [((0, 1), "Has it grown?"), ((1, 0), "Has it grown?"), ((0, 1, 3), "Where?"), ((2, 2), "Where?")]
+    return [request(text, *pictures) for pictures, text in (*asked, ((0, 1), "Where?"), ((0,), "Where?"))]
+
+
+NAMES = (*FAMILIES, *families.FAMILIES)
+others = pytest.mark.parametrize("name", [name for name in NAMES if name != "paligemma"])
+
+
+def family_of(name, folder):
+    """A checkpoint, opened and as transformers has it."""
+    torch.set_num_threads(1)
+    if name in FAMILIES:
+        tiny = build(name, folder)
+        opened, plain = tiny.open(), AutoModelForImageTextToText.from_pretrained(tiny.checkpoint).eval()
+        return SimpleNamespace(name=name, opened=opened, plain=plain)
+    families.build(name, folder)
+    facts = EXPECTED.get(name, Facts())
+    plain = AutoModelForImageTextToText.from_pretrained(folder).eval()
+    return SimpleNamespace(name=name, opened=open_checkpoint(folder, families.SETTINGS, facts), plain=plain)
+
+
+@others
+def test_generation_and_replay_are_the_models_own(name, tmp_path):
+    family = family_of(name, tmp_path / "checkpoint")
+    asked, engine = requests(), TransformersEngine(family.opened, 16)
+    decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=6, seed=1)
+    made = [
+        one
+        for [one] in engine.answer(
+            asked, decoding, Collected(spec=PassReading(kappa=0.1, middle=True, entropies=False))
+        )
+    ]
+    ids = [list(one.token_ids) for one in made]
+    replayed = read_states(family.opened, asked, ids, ReadSpec(kappa=0.1), batch_size=4)
+    for one, read, completion, answer in zip(asked, replayed, ids, made, strict=True):
+        own, states, is_image, n = alone(family, one, completion)
+        assert np.abs(np.array(answer.token_log_probs) - own).max() < 1e-5
+        assert np.abs(read.token_log_probs - own).max() < 1e-5
+        answer_state = states[-1][[n + t for t in read.positions.answer]].mean(dim=0)
+        expected = {
+            "h_pre": states[-1][n - 1],
+            "h_global": states[-1][:n][is_image].mean(dim=0),  # over the tokens of all images
+            "h_evid": evidence_state(answer_state, states[-1][:n][is_image], 0.1),
+        }
+        for name, state in expected.items():
+            assert np.allclose(read.vectors[name], state.numpy(), atol=1e-4), (one.row, name)
+        for name, vector in read.vectors.items():
+            assert np.allclose(answer.states.vectors[name], vector, atol=1e-4), (one.row, name)
+        assert read.n_image_tokens == int(is_image.sum())
+
+
+@others
+def test_the_order_of_images_and_each_of_them_changes_states(name, tmp_path):
+    family = family_of(name, tmp_path / "checkpoint")
+    first, swapped, *_ = requests()
+    other = request("Has it grown?", 0, 3)
+    states = [
+        one.vectors["h_pre"]
+        for one in read_states(family.opened, [first, swapped, other], [[40]] * 3, ReadSpec(kappa=0.1), batch_size=3)
+    ]
+    assert not np.allclose(states[0], states[1], atol=1e-4)
+    assert not np.allclose(states[0], states[2], atol=1e-4)
+
+
+def test_a_template_with_one_place_for_an_image_is_refused(tmp_path):
+    family = family_of("paligemma", tmp_path / "checkpoint")
+    with pytest.raises(DataError, match="refuses its images"):
+        requests()[0].encoded(family.opened.encoder)
