@@ -143,7 +143,7 @@ class Requirements(Section):
         None
     )
     """How many images the questions showed on which the reader was fitted: for each number that occurred, the role of
-    each, or `-` where they had none. None: one image."""
+    each, or `-` where they had none. None: one image. Without any: a reader that was fitted on no question."""
     views: Annotated[Listed[RequiredView], Field(max_length=100)] = ()
     """The views that the reader reads when it scores, in the order in which it reads them."""
 
@@ -155,11 +155,11 @@ class Requirements(Section):
         """
         if not self.fits(n_images):
             raise DataError(f"{n_images} images: expected {self.numbers}, as in the questions that the reader knows.")
-        return next(roles for roles in self._images if len(roles) == n_images)
+        return next((roles for roles in self._images if len(roles) == n_images), ("-",) * n_images)
 
     def fits(self, n_images: int) -> bool:
         """Return whether the reader was fitted on questions about so many images."""
-        return n_images in map(len, self._images)
+        return n_images > 0 and (not self._images or n_images in map(len, self._images))
 
     @property
     def numbers(self) -> str:
@@ -168,7 +168,12 @@ class Requirements(Section):
 
     @property
     def _images(self) -> Sequence[Sequence[str]]:
-        return self.images or (("-",),)
+        return (("-",),) if self.images is None else self.images
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write `images` only where there are several."""
+        return {name: value for name, value in write(self).items() if name != "images" or value is not None}
 
     @model_validator(mode="after")
     def _can_be_opened(self) -> Self:

@@ -18,6 +18,7 @@ FORMATS = plugins.known("writers")
 # Of a hospital with 24 images per split: the digest of its questions and answers, which shared code must not change
 # unnoticed, and the kinds of its images. Their bytes change with Pillow; test_round_trip.py compares them with scenes.
 MADE = {
+    "medframeqa": ("77685700ee5f1b5c", {"PNG RGB": 56}),
     "omnimedvqa": ("3ab88e1b89cf5312", {"PNG I;16": 10, "PNG RGB": 10, "PNG L": 4}),
     "path_vqa": ("dd70a6637e735c41", {"JPEG RGB": 54, "JPEG CMYK": 18}),
     "pmc_vqa": ("857942e95994fdd5", {"JPEG RGB": 24}),
@@ -35,8 +36,11 @@ def tables_and_images(files: dict[str, bytes]) -> tuple[bytes, list[bytes]]:
     for name, content in sorted(files.items()):
         if name.endswith(".parquet"):
             table = pl.read_parquet(content)
-            images += table["image"].struct.field("bytes").unique().to_list()
-            tables.append(table.drop("image").write_csv().encode())
+            shown = [name for name in table.columns if table[name].dtype == pl.Struct]
+            contents = [table[name].struct.field("bytes") for name in shown]
+            images += pl.concat(contents).drop_nulls().unique().to_list()
+            texts = table.drop(shown)
+            tables.append(texts.write_json().encode() if len(shown) > 1 else texts.write_csv().encode())
         elif not name.endswith((".jpg", ".png")):
             tables.append(content)
     return b"".join(tables), images

@@ -24,7 +24,7 @@ from dualread.schema.data import PairDonorsSpec
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
 from dualread.training.phantoms.questions import SceneQuestion, ask
 from dualread.training.phantoms.scene import Style
-from dualread.training.writers import base, omnimedvqa, path_vqa, pmc_vqa, rexvqa, vqa_med_2019, vqa_rad
+from dualread.training.writers import base, medframeqa, omnimedvqa, path_vqa, pmc_vqa, rexvqa, vqa_med_2019, vqa_rad
 from dualread.training.writers.base import Case, Hospital, cases, questions
 
 
@@ -78,6 +78,11 @@ def _path_vqa_cases(hospital):
     return {hashlib.sha256(path_vqa._image(case, hospital)).hexdigest()[:16]: case for case in cases(hospital)}
 
 
+def _shown_frames(case, hospital):
+    frames = [base.png(picture) for picture in medframeqa.pictures(case, hospital)]
+    return " + ".join(hashlib.sha256(frame).hexdigest()[:16] for frame in frames)
+
+
 def _chest(hospital):
     return replace(hospital, style=replace(hospital.style, modalities={"x-ray": 1.0}, regions={"chest": 1.0}))
 
@@ -111,6 +116,10 @@ FORMATS = {
         dropped=lambda folder: {"four options": 0, "distinct options": 0, "gold option": 0},
         asked=lambda case: questions(case, rexvqa.WORDING), answer_type=lambda question: "closed",
         modality={"x-ray": "x-ray"}, n_rows=40),
+    "medframeqa": Format(hospital=_hospital("medframeqa", {"test": 24}, 2),
+        cases_by_image=lambda h: {_shown_frames(case, h): case for case in cases(h)},
+        dropped=lambda folder: {"gold option": 8}, asked=medframeqa.asked, answer_type=lambda question: "closed",
+        modality={name: name for name in ("ct", "mri", "x-ray")}, n_rows=40),
     "vqa_med_2019": Format(hospital=_hospital("vqa_med_2019", {"test": 40}, 1),
         cases_by_image=lambda h: {f"synpic{c.image_id}": c for c in base.cases_of(h, 60000)},
         dropped=lambda folder: {"images of VQA-RAD": 0}, asked=lambda case: questions(case, vqa_med_2019.WORDING),
@@ -177,7 +186,7 @@ def test_what_was_planted_is_dropped_and_nothing_else(read):
 def test_multiple_choice_shows_four_options_and_the_others_none(read):
     form, _, loaded = read
     n_options = {len(row.options) for row in loaded.rows}
-    assert n_options == ({4} if form.hospital.name in ("pmc_vqa", "omnimedvqa", "rexvqa") else {0})
+    assert n_options == ({4} if form.hospital.name in ("pmc_vqa", "omnimedvqa", "rexvqa", "medframeqa") else {0})
     # Every third question of ReXVQA holds its options: 0, 3, ..., 39 of 40.
     inline = [row for row in loaded.rows if shows_options(row.question, row.options)]
     assert len(inline) == (14 if form.hospital.name == "rexvqa" else 0)
@@ -186,9 +195,9 @@ def test_multiple_choice_shows_four_options_and_the_others_none(read):
 def test_every_image_is_that_of_its_case(read):
     form, _, loaded = read
     by_image = form.cases_by_image(form.hospital)
-    images = {row.image_name: row.image for row in loaded.rows}
-    assert len(images) == len({row.image for row in loaded.rows})
-    for name, image in images.items():
+    images = {row.image_name: [picture.source for picture in row.images] for row in loaded.rows}
+    assert len(images) == len({tuple(of_row) for of_row in images.values()})
+    for name, image in ((name, of_row[-1]) for name, of_row in images.items()):
         drawn = base.picture_of(by_image[name], form.hospital)
         shown = open_image(image)
         left, top = (shown.width - drawn.width) // 2, (shown.height - drawn.height) // 2  # PMC-VQA's margin
@@ -208,7 +217,7 @@ def _manifests(folder: Path, names, **spec):
     return made
 
 
-@pytest.mark.parametrize("name", ["vqa_rad", "path_vqa", "vqa_med_2019"])
+@pytest.mark.parametrize("name", ["vqa_rad", "path_vqa", "vqa_med_2019", "medframeqa"])
 def test_donor_pairs_exist_where_the_paper_has_them(name, tmp_path):
     (manifest,) = _manifests(tmp_path, [name]).values()
     (tmp_path / "pairs").mkdir()

@@ -71,7 +71,7 @@ def confidences(
             "owner/name@revision"; or an opened model and its processor, as a tuple. These are saved into `folder` at
             each call, and opened from there.
         examples: A frame (polars, pandas, pyarrow, datasets), dicts, or a file with such rows. Each has an `image` (a
-            path, bytes, a picture of Pillow, an array of 8-bit values) and a `question`; and, if known, a
+            path, bytes, a picture of Pillow, an array of 8-bit values; or a list) and a `question`; and, if known, a
             `reference_answer` (or `answer`), `options`, an `id`, and its `part`: fit, validation, or test, the default.
         methods: Names of methods, those of config.yaml; or {name: entry} with entries of that form, None for a known
             one. "verbalized" is what the model states.

@@ -1,6 +1,7 @@
 """Examples as people have them, dicts or a frame or a file, and as the loader `table` reads them: one folder per part.
 
-An example has an `image` (a path, bytes, a picture of Pillow, an array) and a `question`. It may have
+An example has an `image` (a path, bytes, a picture of Pillow, an array; or a list of them) and a `question`. It may
+have
 
     reference_answer    the accepted answer, or a list of accepted ones; also as reference_answers, or as answer
     options             the options of a multiple-choice question
@@ -24,10 +25,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dualread.data.datasets.own_tables import OwnRow, in_form, read_table, unfolded
+from dualread.data.datasets.own_tables import OwnRow, in_form, read_table, unfolded, with_images
 from dualread.data.given_images import locate, read
 from dualread.digests import digest_of
 from dualread.errors import DataError, did_you_mean, refuse
+from dualread.schema.columns import TOGETHER
 from dualread.store.digest import replace_text, sha256_file
 
 # The parts of the examples, and the splits that a study has for them.
@@ -48,8 +50,8 @@ class UserExample:
     Attributes:
         place: Where it was given, for messages.
         part: fit, validation or test.
-        record: Its columns as the loader `table` reads them; `image` is a path inside the folder.
-        image: The image's file, or its bytes.
+        record: Its columns as the loader `table` reads them; `image` are paths inside the folder.
+        images: The images' files, or their bytes.
         has_id: Whether its id was given, and is no digest.
         has_reference: Whether its accepted answers are known.
         others: Columns that only the user knows.
@@ -58,7 +60,7 @@ class UserExample:
     place: str
     part: str
     record: Mapping[str, Any]
-    image: Path | bytes
+    images: Sequence[Path | bytes]
     has_id: bool
     has_reference: bool
     others: Mapping[str, Any]
@@ -90,7 +92,7 @@ def read_examples(examples: Any, name: str, *, part: str | None = None) -> list[
         lines = unfolded([OwnRow(file=file, unit="row", number=i, record=record) for i, record in records])
     if not lines:
         raise DataError(f"{name}: no examples. Expected rows with an image and a question.")
-    lines = in_form([replace(line, record=_named(line.record)) for line in lines])
+    lines = in_form([replace(line, record=_named(line.record)) for line in with_images(lines)])
     pictures = _Pictures(folder)
     results = [_example(line, pictures, part) for line in lines]
     refuse(result for result in results if isinstance(result, str))
@@ -131,13 +133,14 @@ def write(examples: Iterable[UserExample], folder: Path) -> Path:
     target = folder / digest_of(records)[:32]
     (target / "images").mkdir(parents=True, exist_ok=True)
     for example in ordered:
-        file, _ = locate(target / example.record["image"])
-        if isinstance(example.image, bytes):
-            if not file.is_file():
-                file.write_bytes(example.image)
-        elif not file.is_symlink() or file.resolve() != example.image.resolve():
-            file.unlink(missing_ok=True)
-            file.symlink_to(example.image.absolute())
+        for name, image in zip(example.record["image"], example.images, strict=True):
+            file, _ = locate(target / name)
+            if isinstance(image, bytes):
+                if not file.is_file():
+                    file.write_bytes(image)
+            elif not file.is_symlink() or file.resolve() != image.resolve():
+                file.unlink(missing_ok=True)
+                file.symlink_to(image.absolute())
     text = "".join(f"{json.dumps(record, ensure_ascii=False, sort_keys=True)}\n" for record in records)
     if not (target / _TABLE).is_file() or (target / _TABLE).read_text(encoding="utf-8") != text:
         replace_text(target / _TABLE, text)
@@ -201,13 +204,14 @@ def _example(line: OwnRow, pictures: "_Pictures", part: str | None) -> UserExamp
         return f"{line.place}: question is {question!r}, expected a text. Add it."
     if record.get("image") is None:
         return f"{line.place}: image is missing, expected a path, bytes, a picture of Pillow or an array. Add it."
+    given = record["image"] if isinstance(record["image"], list) else [record["image"]]
     try:
-        name, image = pictures.named(record["image"])
+        named = [pictures.named(image) for image in given]
     except DataError as error:
         return f"{line.place}: {error}"
     references = record["reference_answers"]
     has_reference = bool(references) and references != _NO_REFERENCE
-    content = digest_of([question, record.get("options") or [], name])[:16]
+    content = digest_of([question, record.get("options") or [], TOGETHER.join(name for name, _ in named)])[:16]
     kept = {column: record[column] for column in _OPTIONAL if record.get(column) is not None}
     return UserExample(
         place=line.place,
@@ -215,11 +219,11 @@ def _example(line: OwnRow, pictures: "_Pictures", part: str | None) -> UserExamp
         record={
             "id": content if record["id"] is None else str(record["id"]),
             "question": question,
-            "image": f"images/{name}",
+            "image": [f"images/{name}" for name, _ in named],
             "reference_answers": references if has_reference else _NO_REFERENCE,
             **kept,
         },
-        image=image,
+        images=[image for _, image in named],
         has_id=record["id"] is not None,
         has_reference=has_reference,
         others={

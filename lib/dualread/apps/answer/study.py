@@ -207,7 +207,7 @@ def check_examples(
                 f"{fitted} the part {part!r}, where {len(without)} of {len(of_part)} examples have no reference answer,"
                 f" such as {without[0]}. Add their reference answers, or leave them out.{others}"
             )
-        images = {example.record["image"] for example in of_part}
+        images = {name for example in of_part for name in example.record["image"]}
         if part == "fit" and methods and len(images) < _FEWEST_IMAGES:
             raise DataError(
                 f"{fitted} the part {part!r}, which has {len(images)} images. Expected at least {_FEWEST_IMAGES}: most"

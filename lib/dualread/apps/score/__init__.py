@@ -51,10 +51,16 @@ A reader knows the actor, the prompts and the decoding that it was fitted on. Ot
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     arguments.add_arguments(parser)
-    parser.add_argument("--image", type=Path, help="the image file")
+    parser.add_argument("--image", type=Path, nargs="+", help="the image file, or several in their order")
     parser.add_argument("--question", help="the question about it")
     parser.add_argument("--options", nargs=4, metavar="TEXT", help="the options of a multiple-choice question")
-    parser.add_argument("--donor", type=Path, metavar="IMAGE", help="another image to ask the same question about")
+    parser.add_argument(
+        "--donor",
+        type=Path,
+        nargs="+",
+        metavar="IMAGE",
+        help="another image, or others, to ask the same question about",
+    )
     parser.add_argument("--input", type=Path, metavar="FILE", help="a table of questions, see above")
     parser.add_argument("--out", type=Path, metavar="FILE", help="with --input: write to FILE; go on if it exists")
     parser.add_argument("--json", action="store_true", help="print the whole result as JSON, with the completion")

@@ -17,7 +17,7 @@ from typing import Any
 from dualread.apps.score.results import Failed, Question, Reading, Scored
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.text import aligned
-from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded
+from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded, with_images
 from dualread.data.tables.files import BrokenLine, read_records
 from dualread.digests import digest_of
 from dualread.errors import DataError
@@ -61,7 +61,7 @@ def read_rows(file: Path) -> list[QuestionRow]:
         for number, record in rows
         if not isinstance(record, BrokenLine)
     ]
-    formed = iter(in_form(unfolded(lines)))
+    formed = iter(in_form(with_images(unfolded(lines))))
     return [
         QuestionRow(number=number, text=record.why, problem=f"{read.unit} {number}: {record.why}")
         if isinstance(record, BrokenLine)
@@ -70,16 +70,19 @@ def read_rows(file: Path) -> list[QuestionRow]:
     ]
 
 
+_PICTURE = "a path, or the bytes of an image, or a list of them"
 _KINDS = (
-    ("image", Path | bytes, "a path, or the bytes of an image"),
+    ("image", Path | bytes, _PICTURE),
     ("question", str, "a text"),
-    ("donor", Path | bytes, "a path, or the bytes of an image"),
+    ("donor", Path | bytes, _PICTURE),
 )
 
 
 def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
     def picture(value: Any) -> Any:
-        """Return the path or the bytes of a picture, which datasets writes as {bytes, path}."""
+        """Return the path or the bytes of a picture, which datasets writes as {bytes, path}, or of several."""
+        if isinstance(value, list):
+            return [picture(item) for item in value]
         if isinstance(value, Mapping):
             value = value.get("path") if value.get("bytes") is None else value["bytes"]
         return folder / value if isinstance(value, str) else value
@@ -100,7 +103,7 @@ def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str,
         *(
             f"{name} is {reprlib.repr(record.get(name))}, expected {expected}"
             for name, kinds, expected in _KINDS
-            if asked[name] is not None and not isinstance(asked[name], kinds)
+            if asked[name] is not None and not _holds(asked[name], kinds)
         ),
     ]
     if options and not are_texts:
@@ -108,6 +111,10 @@ def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str,
     if problems:
         return replace(row, problem=f"{unit} {number}: {'; '.join(problems)}.")
     return replace(row, question=Question(**asked, options=tuple(options)))
+
+
+def _holds(value: Any, kinds: Any) -> bool:
+    return all(isinstance(item, kinds) for item in value) if isinstance(value, list) else isinstance(value, kinds)
 
 
 def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:

@@ -278,8 +278,12 @@ def _locked(folder: Path) -> Iterator[os.stat_result]:
 
 
 def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements:
-    """Return what all readers depend on, without views."""
-    (first, common), *others = ((name, needs.model_copy(update={"views": ()})) for name, needs in required.items())
+    """Return what all readers depend on, without views; a reader that was fitted on nothing takes any images."""
+    images = next((needs.images for needs in required.values() if needs.images != ()), ())
+    (first, common), *others = (
+        (name, needs.model_copy(update={"views": (), "images": images if needs.images == () else needs.images}))
+        for name, needs in required.items()
+    )
     for name, other in others:
         if other != common:
             raise ArtifactError(

@@ -52,7 +52,7 @@ class StoredAnswer:
 
 def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
     """Ask the questions, and write what is answered into the bundle in `folder`."""
-    n_images = min(map(len, loaded.requirements.images or "1"))
+    n_images = min(map(len, loaded.requirements.images or [[""]]))
     images = [[_drawn(k + 100 * i) for i in range(n_images)] for k in range(len(_QUESTIONS))]
     asked = [
         shown(Question(image=pictures, question=question), pictures, loaded.actor.encoder, loaded.requirements)

@@ -40,7 +40,7 @@ def read_rows(folder: Path, splits: Sequence[str]) -> list[tuple[str, Row]]:
     images: dict[str, bytes] = {}
     problems = []
     for split in splits:
-        for table in _tables(folder, split):
+        for table in in_order(folder, split):
             for i, (question, answer, content) in enumerate(_values(table)):
                 if question is None or answer is None or not content:
                     missing = "question" if question is None else "answer" if answer is None else "image.bytes"
@@ -53,7 +53,12 @@ def read_rows(folder: Path, splits: Sequence[str]) -> list[tuple[str, Row]]:
     return rows
 
 
-def _tables(folder: Path, split: str) -> list[Path]:
+def in_order(folder: Path, split: str) -> list[Path]:
+    """Return the tables of a split, of which none is missing.
+
+    Raises:
+        DataError: One is, or they are of several revisions.
+    """
     tables = sorted((folder / "data").glob(f"{split}-*.parquet"))
     if not tables:
         raise DataError(
