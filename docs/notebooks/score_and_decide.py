@@ -61,7 +61,7 @@ print((Path(bundle) / "README.md").read_text().split("---")[2][:460])
 
 # %%
 folder = study / "manifests/slake/test"
-columns = ["sample_id", "question", "options", "image_file"]
+columns = ["sample_id", "question", "options", "image_files"]
 questions = pl.read_parquet(folder / "manifest.parquet", columns=columns).sort("sample_id")
 donors = pl.read_parquet(study / "pairs/slake/test/pairs.parquet").select("sample_id", "donor_sample_id").drop_nulls()
 files = {row["sample_id"]: folder / row["image_files"][0] for row in questions.to_dicts()}

@@ -48,8 +48,9 @@ def test_a_wrong_type_of_completions_or_way_to_read_rows_is_refused_in_replay(fa
 def test_another_rows_image_is_refused(family, monkeypatch):
     right = Encoder.prompt
 
-    def swapped(self, text, *, image, row):
-        prompt, other = right(self, text, image=image, row=row), right(self, text, image=image.rotate(180), row=row)
+    def swapped(self, text, *, images, row):
+        turned = [image.rotate(180) for image in images]
+        prompt, other = (right(self, text, images=of, row=row) for of in (images, turned))
         return dataclasses.replace(prompt, image=other.image)
 
     monkeypatch.setattr(Encoder, "prompt", swapped)
@@ -127,8 +128,8 @@ def test_another_token_is_not_taken_for_the_images(family):
 def test_a_second_bos_is_refused(family, monkeypatch):
     right = Encoder.prompt
 
-    def twice(self, text, *, image, row):
-        prompt = right(self, text, image=image, row=row)
+    def twice(self, text, *, images, row):
+        prompt = right(self, text, images=images, row=row)
         types_ = {name: (0, *of) for name, of in prompt.types.items()}
         return dataclasses.replace(prompt, token_ids=(1, *prompt.token_ids), types=types_, n_turn=prompt.n_turn + 1)
 

@@ -88,6 +88,8 @@ Positive = Annotated[int, Field(ge=1)]
 # Memory and time follow these numbers, and a reader's file, which may come from anybody, says them, too.
 Tokens = Annotated[int, Field(ge=1, le=2**17)]
 Pixels = Annotated[int, Field(ge=1, le=2**24)]
+MOST_IMAGES = 20  # of a question
+TOGETHER = " + "  # between the names of images that are shown together
 Word = Annotated[str, Field(max_length=1000)]
 NotEmpty = Annotated[str, Field(min_length=1)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

@@ -36,8 +36,6 @@ def nullable(dtype: pl.DataType | type[pl.DataType], meaning: str) -> Column:
     return Column(dtype=dtype, meaning=meaning, nullable=True)
 
 
-TOGETHER = " + "  # between the names of images that are shown together
-MOST_IMAGES = 20  # of a question
 FEWEST_OPTIONS, MOST_OPTIONS = 2, 10  # of a multiple-choice question: its prompt has the letters A to J
 
 # The key of a completion, which generations, graded and features share.
@@ -351,7 +349,11 @@ DATA = Schema(
         "role": column(pl.String, "what the rows may be used for: fit, stop, calibration, validation, test or ood"),
         "source_rows": column(pl.Int64, "rows of the official file, for all roles together"),
         "questions": column(pl.Int64, "questions with this role"),
-        "images": column(pl.Int64, "distinct pictures among them"),
+        "images": column(pl.Int64, "what they show: distinct pictures, or lists of pictures"),
+        "clusters": nullable(
+            pl.Int64,
+            "what roles, donors and intervals go by: patients, or images that lead to each other; null if images",
+        ),
         "open": column(pl.Int64, "open questions"),
         "closed": column(pl.Int64, "closed questions"),
         "pairs": nullable(pl.Int64, "questions with a same-question donor; null if the study pairs none"),

@@ -14,8 +14,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from dualread.errors import DataError
 from dualread.schema.answers import Choices, Decoding, Image, Measure
 from dualread.schema.backbones import OpenedModel
-from dualread.schema.base import Listed, Name, Positive, Section, Sha256, Share, Wire, Word
-from dualread.schema.columns import MOST_IMAGES
+from dualread.schema.base import MOST_IMAGES, Listed, Name, Positive, Section, Sha256, Share, Wire, Word
 from dualread.schema.replay import Kappa
 
 # What is read once for all rows that share it; the last one shares nothing and caches nothing. The fastest comes first.
@@ -139,9 +138,7 @@ class Requirements(Section):
     """How the answer is drawn."""
     contract: Name
     """The format of a completion, see `grading.contracts`."""
-    images: Annotated[Listed[Annotated[Listed[Word], Field(max_length=MOST_IMAGES)]], Field(max_length=100)] | None = (
-        None
-    )
+    images: Annotated[Listed[_Roles], Field(max_length=100)] | None = None
     """How many images the questions showed on which the reader was fitted: for each number that occurred, the role of
     each, or `-` where they had none. None: one image. Without any: a reader that was fitted on no question."""
     views: Annotated[Listed[RequiredView], Field(max_length=100)] = ()

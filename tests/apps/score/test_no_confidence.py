@@ -80,7 +80,10 @@ def answered(texts, states=None, log_probs=None):
         Completion(**ids, token_log_probs=[-0.1, -0.2] if log_probs is None else log_probs[i], text=text)
         for i, text in enumerate(texts)
     ]
-    asked = [ShownQuestion(image=f"{i}", content=f"{i}" * 20, question="Is it?", options=()) for i in range(n)]
+    asked = [
+        ShownQuestion(images=[f"{i}"], contents=[f"{i}" * 20], roles=["-"], question="Is it?", options=())
+        for i in range(n)
+    ]
     return answering.as_answered(asked, completions, "single", states.__getitem__)
 
 

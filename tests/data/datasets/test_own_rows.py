@@ -49,6 +49,27 @@ def of_patients(*patients):
     return {"rows.csv": "\n".join(["id,question,reference_answers,image,patient,split", *rows])}
 
 
+# Columns, rows, and settings: one column, two or three images, roles, a gap, names of one image, shares.
+PRIOR = {"image_roles": ["prior", "current"]}
+SEVERAL = (
+    ("image_1,image_2,image_3", ["q?,yes,test,a.png,b.png,c.png", "r?,no,test,a.png,b.png,"], {}),
+    ("image_1", ["q?,yes,test,a.png"], {}),
+    ("image_1,image_2", ["q?,yes,test,a.png,b.png"], PRIOR),
+    ("image_1,image_2", ["q?,yes,test,a.png,b.png", "r?,yes,test,a.png,"], PRIOR),
+    ("image_1,image_2,image_3", ["q?,yes,test,a.png,,c.png"], {}),
+    ("image_1,image_2", ["q?,yes,test,,"], {}),
+    ("image_1,image_2,image_id", ["q?,yes,test,a.png,b.png,x"], {}),
+    ("image_1,image_2,group", ["q?,yes,test,a.png,b.png,kim", "r?,yes,train,b.png,c.png,lee"], {}),
+    ("old,new", ["q?,yes,test,a.png,b.png"], {"columns": {"image_1": "old", "image_2": "new"}}),
+    # a and b, b and c: all of them are in one split
+    (
+        "image_1,image_2",
+        [f"{q}?,yes,,{a}.png,{b}.png" for q, (a, b) in enumerate(("ab", "bc", "de", "fg", "hi", "jk"))],
+        {"shares": {"train": 0.4, "test": 0.6}, "columns": {"id": "split"}},
+    ),
+)
+
+
 def of_splits(train, test):
     def write_both(folder):
         for name, group in (("train", train), ("test", test)):
@@ -138,7 +159,11 @@ CASES = {
     "types": (rows(*({"answer_type": of} for of in ("CLOSED", "Open ", "yes/no", "number", "other", " "))),),
     **{
         f"image {str(of)[:40]}": (rows({"image": of}),)
-        for of in (["a.png", "b.png"], [], "https://example.com/a.png", "data:image/png;base64,?", "?" * 5000, "/etc/a")
+        for of in (["a.png", "b.png"], ["a.png", None], [], "https://example.com/a.png", "data:image/png;base64,?", "?" * 5000, "/etc/a")
+    },
+    **{
+        f"several images {k}": ({"rows.csv": "\n".join(("question,reference_answers,split," + names, *lines))}, "test", of)
+        for k, (names, lines, of) in enumerate(SEVERAL)
     },
     **{
         f"options {of}": (rows({"options": of, "reference_answers": "CT"}),)

@@ -10,7 +10,7 @@ def _manifest(*rows):
     """Return the columns that are counted, given (role, answer type, question, image)."""
     frame = pl.DataFrame(rows, schema=["role", "answer_type", "question_key", "image_id"], orient="row")
     names = [pl.lit("slake").alias("dataset"), pl.lit("train").alias("split")]
-    return frame.with_row_index("sample_id").with_columns(pl.col("sample_id").cast(pl.String), *names)
+    return frame.with_row_index("sample_id").with_columns(pl.col("sample_id").cast(pl.String), *names, cluster_id="image_id")
 
 
 def _pairs(*sources):
@@ -39,9 +39,16 @@ MANIFEST = _manifest(
 )
 
 
+def test_patients_are_counted_where_a_split_names_them():
+    of_patients = MANIFEST.with_columns(cluster_id=pl.col("image_id").replace("i3", "i2"))
+    data = summarize(of_patients, AUDIT, _pairs("1"), _pair_audit(1, 2.0), manifest_sha256="f" * 64)
+    assert data.select("role", "images", "clusters").rows() == [("fit", 2, 1), ("stop", 1, 1), ("calibration", 1, 1)]
+
+
 def test_roles_are_counted_in_their_order():
     data = summarize(MANIFEST, AUDIT, _pairs("1"), _pair_audit(1, 2.0), manifest_sha256="f" * 64)
     counts = data.select("role", "source_rows", "questions", "images", "open", "closed", "pairs").rows()
+    assert data["clusters"].to_list() == [None] * 3
     # 9 + 3 = 12 rows of the official file
     assert counts == [("fit", 12, 3, 2, 2, 1, 1), ("stop", 12, 1, 1, 1, 0, 0), ("calibration", 12, 1, 1, 0, 1, 0)]
     assert data["reason"].to_list() == [

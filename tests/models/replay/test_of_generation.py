@@ -80,7 +80,7 @@ def test_answers_are_the_same_whether_states_are_collected(opened):
 
 
 def test_where_no_image_is_shown_there_are_no_states_of_one(opened):
-    asked = [dataclasses.replace(one, image=None) for one in REQUESTS[:2]]
+    asked = [dataclasses.replace(one, images=[]) for one in REQUESTS[:2]]
     made = answers(opened, asked=asked)
     for one, found in zip(made, replayed(opened, made, asked), strict=True):
         assert max(differences(one.states, found)) < 2e-5
@@ -158,7 +158,7 @@ def test_an_undefined_state_is_refused(opened, stored):
 def test_answers_about_another_image_are_refused(opened, stored):
     """All about the generation is consistent, but the image that it has shown is not that of the replay."""
     folder, table, _ = stored
-    asked = [dataclasses.replace(request, image=image(7)) for request in REQUESTS]
+    asked = [dataclasses.replace(request, images=[image(7)]) for request in REQUESTS]
     spec = specs.replay(specs.shard(), batch_size=2)
     with pytest.raises(ReplayDisagreementError, match="are not those of a replay"):
         of_generation.check(of_generation.read(folder, opened, table), opened, asked, table, spec, BOUNDS)

@@ -86,6 +86,7 @@ def _data():
                 "split": split,
                 "role": role,
                 "source_rows": 5000,
+                "clusters": None,
                 **count,
                 "manifest_sha256": "a" * 64,
             }

@@ -1,3 +1,4 @@
+import polars as pl
 import pytest
 
 from dualread.reporting.tables import data
@@ -52,3 +53,13 @@ def test_only_data_sets_of_the_layout_are_shown(table):
     tex = build_table.build(data, data_rows(PMC), layout([])).tex
     assert "PMC" not in tex
     assert "SLAKE-train" in tex
+
+
+def test_patients_are_counted_where_intervals_go_by_them():
+    rows = data_rows(PMC).with_columns(clusters=pl.when(pl.col("dataset") == "slake").then(pl.col("images") // 3))
+    table = build_table.build(data, rows, changed(layout([]), datasets=DATASETS))
+    lines = [line for line in table.tex.splitlines() if line.endswith(r"\\")]
+    assert lines[0] == r"Dataset & Role & Official rows & QA & Images & Patients & Open & Closed & Pairs & Manifest \\"
+    assert lines[1].startswith(r"SLAKE-train & fit, stop, calibration & 14028 & 4919 & 450 & 150 & 2976")
+    assert lines[-1].startswith(r"PMC\_VQA & ood & 2000 & 1000 & 1000 & --- & 994")
+    assert "Patients: what roles, donors and all intervals go by where this table counts them" in table.tex

@@ -69,7 +69,7 @@ def read_data():
     rows = {of: {"dataset": dataset, "split": split, "role": "test"} for of, (dataset, split, _) in _DATA.items()}
     for key, value in published("dataset_audit").items():
         rows[key.dataset][key.metric.removesuffix("_questions")] = int(value.mean)
-    rest = {"source_rows": 0, "pairs": None, "reason": "not paired", "manifest_sha256": "a" * 64}
+    rest = {"source_rows": 0, "clusters": None, "pairs": None, "reason": "not paired", "manifest_sha256": "a" * 64}
     shown = datasets(*(dataset for dataset, _, _ in _DATA.values() if dataset != "slake"))
     table = build_table.build(
         data, from_rows([{**row, **rest} for row in rows.values()], DATA), layout([], datasets=shown)

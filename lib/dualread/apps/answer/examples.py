@@ -29,7 +29,7 @@ from dualread.data.datasets.own_tables import OwnRow, in_form, read_table, unfol
 from dualread.data.given_images import locate, read
 from dualread.digests import digest_of
 from dualread.errors import DataError, did_you_mean, refuse
-from dualread.schema.columns import TOGETHER
+from dualread.schema.base import TOGETHER
 from dualread.store.digest import replace_text, sha256_file
 
 # The parts of the examples, and the splits that a study has for them.

@@ -14,7 +14,8 @@ from dualread.data.images import Decoded, content_sha256
 from dualread.data.questions.markup import Markup, control_tokens
 from dualread.errors import DataError
 from dualread.evaluation.thresholds import Decision
-from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS, TOGETHER
+from dualread.schema.base import TOGETHER
+from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 
 if TYPE_CHECKING:
     import numpy as np

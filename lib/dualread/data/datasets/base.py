@@ -29,8 +29,7 @@ from typing import Any, TypeVar
 from dualread.data.tables.files import parsed
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
-from dualread.schema.base import Section, Wire
-from dualread.schema.columns import TOGETHER
+from dualread.schema.base import TOGETHER, Section, Wire
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,8 @@ from dualread.data.datasets.own_tables import (
 from dualread.data.questions.roles import connected
 from dualread.errors import DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
-from dualread.schema.base import Listed, NotEmpty, Section, Split, Wire
-from dualread.schema.columns import FEWEST_OPTIONS, MOST_IMAGES, MOST_OPTIONS, TOGETHER
+from dualread.schema.base import MOST_IMAGES, TOGETHER, Listed, NotEmpty, Section, Split, Wire
+from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
 TERMS = "Your own data, or other data that you brought into this form; the terms are those of its owner."

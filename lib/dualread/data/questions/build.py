@@ -15,8 +15,8 @@ from dualread.data.questions.pictures import ImageFile
 from dualread.data.questions.roles import assign_roles, cluster_identities, patient_id
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import question_key
-from dualread.schema.base import Unit
-from dualread.schema.columns import MANIFEST, TOGETHER
+from dualread.schema.base import TOGETHER, Unit
+from dualread.schema.columns import MANIFEST
 
 _AUDIT = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}
 

@@ -126,6 +126,7 @@ def summarize(
         manifest_sha256: Digest of the table of questions.
     """
     rule = None if pair_audit is None else pair_audit["rule"][0]
+    by_image = manifest["cluster_id"].equals(manifest["image_id"])
     rows = []
     for role in ROLES:
         questions = manifest.filter(pl.col("role") == role)
@@ -141,6 +142,7 @@ def summarize(
                 "source_rows": audit["kept"][0] + audit["dropped"][0],
                 "questions": questions.height,
                 "images": questions["image_id"].n_unique(),
+                "clusters": None if by_image else questions["cluster_id"].n_unique(),
                 "open": n_open,
                 "closed": questions.height - n_open,
                 "pairs": n_pairs,

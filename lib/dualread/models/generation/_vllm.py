@@ -28,8 +28,7 @@ from dualread.models.actor import SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
 from dualread.models.generation.drawn import drawn_with
-from dualread.schema.base import Wire
-from dualread.schema.columns import MOST_IMAGES
+from dualread.schema.base import MOST_IMAGES, Wire
 
 # vLLM 0.32 has two model runners. Without this variable it takes the second one where Triton works, so on CUDA, and the
 # first one in the build for CPUs. By its source, each knows all that is used here: raw log-probabilities, those of

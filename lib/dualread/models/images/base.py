@@ -15,8 +15,7 @@ from PIL.Image import Image
 from dualread import plugins
 from dualread.data.images import open_image
 from dualread.schema.answers import ChosenImage
-from dualread.schema.base import ConfiguredPlugin, Section
-from dualread.schema.columns import TOGETHER
+from dualread.schema.base import TOGETHER, ConfiguredPlugin, Section
 from dualread.schema.plugin_settings import NoSettings
 from dualread.seeding import generator
 

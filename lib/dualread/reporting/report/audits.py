@@ -18,7 +18,8 @@ Row = Mapping[str, Any]
 
 _REPORTING_ROLES = ("test", "ood")
 _LISTED = 200
-_COUNTS = ("source_rows", "questions", "images", "open", "closed", "pairs")
+_UNIT = pl.col("clusters").cast(pl.String).fill_null("by image")  # what intervals, roles and donors go by
+_COUNTS = ("source_rows", "questions", "images", _UNIT, "open", "closed", "pairs")
 _PLACE = pl.format("{} / {}", "dataset", "split")
 _READINGS = {OWN: "Own image", EXCHANGED: "Another image"}
 

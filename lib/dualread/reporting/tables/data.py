@@ -15,7 +15,10 @@ from dualread.schema.tables import Layout
 
 READS = "data"
 
-_BY_ROLE = {"questions": "QA", "images": "Images", "open": "Open", "closed": "Closed", "pairs": "Pairs"}
+_BY_ROLE = {
+    **{"questions": "QA", "images": "Images", "clusters": "Patients"},
+    **{"open": "Open", "closed": "Closed", "pairs": "Pairs"},
+}
 _COLUMNS = {"source_rows": "Official rows", **_BY_ROLE, "manifest_sha256": "Manifest"}
 _SPLITS = ("train", "validation", "test")
 _CSV: dict[str, type[pl.DataType]] = dict.fromkeys(
@@ -25,6 +28,8 @@ _CSV: dict[str, type[pl.DataType]] = dict.fromkeys(
 
 def build(data: pl.DataFrame, layout: Layout) -> PrintedTable:
     """Return the table of `data`, a table of stage summarize_data."""
+    by_patient = data["clusters"].is_not_null().any()
+    columns = {name: head for name, head in _COLUMNS.items() if by_patient or name != "clusters"}
     body: list[Line] = []
     cells: list[dict[str, str | None]] = []
     for dataset in layout.datasets:
@@ -32,9 +37,9 @@ def build(data: pl.DataFrame, layout: Layout) -> PrintedTable:
         for roles in sorted(splits, key=lambda split: _SPLITS.index(split["split"][0])):
             label = f"{dataset.label.removesuffix('-test')}-{roles['split'][0]}" if len(splits) > 1 else dataset.label
             for k, line in enumerate(_lines(roles.to_dicts())):
-                cells += (of_line := _cells(line))
+                cells += (of_line := _cells(line, columns))
                 printed = {cell["column"]: cell["printed"] for cell in of_line}
-                *counts, digest = [DASH if text == UNDEFINED else text or "" for text in map(printed.get, _COLUMNS)]
+                *counts, digest = [DASH if text == UNDEFINED else text or "" for text in map(printed.get, columns)]
                 names = ["", Indented(line["role"])] if k else [label, line["role"]]
                 body.append(TableRow([*names, *counts, Code(digest) if digest else ""]))
     return PrintedTable(
@@ -42,10 +47,10 @@ def build(data: pl.DataFrame, layout: Layout) -> PrintedTable:
             Float(
                 name="data",
                 wide=True,
-                columns="llrrrrrrl",
-                head=[TableRow(["Dataset", "Role", *_COLUMNS.values()])],
+                columns=f"ll{'r' * (len(columns) - 1)}l",
+                head=[TableRow(["Dataset", "Role", *columns.values()])],
                 body=body,
-                caption=_caption(layout, cells),
+                caption=_caption(layout, cells, by_patient=by_patient),
             )
         ],
         cells=pl.DataFrame(cells, schema=_CSV),
@@ -64,7 +69,7 @@ def _lines(roles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [together, *(split_rows if len(split_rows) > 1 else [])]
 
 
-def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:
+def _cells(line: Mapping[str, Any], columns: Mapping[str, str]) -> list[dict[str, str | None]]:
     return [
         {
             "table": "data",
@@ -74,12 +79,12 @@ def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:
             "printed": UNDEFINED if line[column] is None else str(line[column])[:12],
             "reason": line["reason"] if column == "pairs" else None,
         }
-        for column in _COLUMNS
+        for column in columns
         if column in line
     ]
 
 
-def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]]) -> str:
+def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]], *, by_patient: bool) -> str:
     sentences = [
         f"Data of study {layout.study}: number of questions (QA) and of distinct images per manifest.",
         "Roles: actors are trained on the whole training split. Of it, fit fits the readers, stop decides when their "
@@ -88,6 +93,10 @@ def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]]) -> str:
         "Pairs: questions that have a donor with the same question. Manifest: the first digits of its digest; data.csv "
         "has all digits, and the reason where a split has no pairs.",
     ]
-    if any(cell["printed"] == UNDEFINED for cell in cells):
+    if by_patient:
+        sentences.append(
+            "Patients: what roles, donors and all intervals go by where this table counts them, instead of images."
+        )
+    if any(cell["printed"] == UNDEFINED and cell["column"] == "pairs" for cell in cells):
         sentences.append(f"{DASH}: the study pairs no questions of this split.")
     return " ".join(sentences)
