@@ -135,6 +135,35 @@ def test_a_pair_needs_another_answer_and_another_image():
     assert _found([_row(0), _row(1, image="b", answers=["mri"], pixel_sha256s=["pixels a"])]) == set()
 
 
+def _two(number, first="a", second="b", **changes):
+    shown = {"image_files": [f"images/{name}.jpg" for name in (first, second)], "image_id": f"{first} + {second}"}
+    pixels = [f"pixels {name}" for name in (first, second)]
+    return _row(number) | {**shown, "pixel_sha256s": pixels, "cluster_id": first} | changes
+
+
+OLD_NEW = {"image_roles": ["prior", "current"]}
+
+
+@pytest.mark.parametrize(
+    ("donor", "found"),
+    [
+        (_two(1, "c", "d"), BOTH),
+        (_row(1, image="c"), set()),  # another number of images
+        (_two(1, "c", "b"), set()),  # a picture of the source
+        (_two(1, "b", "c"), set()),  # the same at another place
+        (_two(1, "c", "d", cluster_id="a"), set()),
+        (_two(1, "c", "d", **OLD_NEW), set()),  # other roles
+    ],
+)
+def test_a_donor_shows_as_many_other_images_in_the_same_roles(donor, found):
+    assert _found([_two(0), donor | {"reference_answers": ["mri"]}]) == found
+
+
+def test_images_of_the_same_roles_are_paired():
+    pairs, _ = pair(_manifest(_two(0, **OLD_NEW), _two(1, "c", "d", reference_answers=["mri"], **OLD_NEW)), [])
+    assert pairs["donor_image_id"].to_list() == ["c + d", "a + b"]
+
+
 @pytest.mark.parametrize("column", ["question_key", "split", "dataset", "modality"])
 def test_a_pair_agrees_in_what_it_must_share(column):
     assert _found([_row(0), _row(1, image="b", answers=["mri"], **{column: "other"})]) == set()
@@ -214,6 +243,8 @@ def test_if_the_data_set_names_donors_only_these_are_used():
         ({"split": "train"}, "does not ask the same question"),
         ({"cluster_id": "a"}, "shows an image of the same patient"),
         ({"pixel_sha256s": ["pixels a"]}, "shows the same image"),
+        ({"image_files": ["b", "c"]}, "shows another number of images, or images in other roles"),
+        ({"image_roles": ["current"]}, "shows another number of images, or images in other roles"),
         ({"reference_answers": ["C T", "CT."]}, "does not have another gold answer"),
         ({"reference_answers": [" . "]}, "does not have another gold answer"),
     ],

@@ -1,3 +1,4 @@
+import polars as pl
 import pytest
 from PIL import Image
 
@@ -5,7 +6,7 @@ from dualread.artifacts.tables import from_rows
 from dualread.errors import ArtifactError
 from dualread.models.conditions import asked, forced
 from dualread.schema.columns import GENERATIONS, MANIFEST, PAIRS
-from tests.specs import image
+from tests.specs import changed, image
 from tests.stages import shards
 
 PROMPT = "shared"
@@ -56,6 +57,47 @@ def test_a_shuffled_image_is_another_one_and_the_same_for_all_questions_about_an
     assert list(asked(table.reverse(), images=[image("shuffled")], prompt=PROMPT)) == found
     with pytest.raises(ArtifactError, match="the split has no other image"):
         asked(table.head(1), images=[image("shuffled")], prompt=PROMPT)
+
+
+def several(*, roles=("prior", "current"), n=3):
+    rows = shards.manifest_rows(n, split="test", roles=("test",))
+    for i, row in enumerate(rows):
+        row |= {"image_files": [f"images/{i}.png", f"images/{i}b.png"], "image_roles": list(roles)}
+    return from_rows(rows, MANIFEST)
+
+
+def test_all_images_of_a_donor_are_shown_in_their_order():
+    given = pairs("slake/test/0000", "slake/test/0002")
+    (found,) = asked(several(), images=[image("donor")], prompt=PROMPT, pairs=given)
+    assert (found.image_files, found.image_id) == (["images/2.png", "images/2b.png"], "image 2")
+
+
+def test_a_change_applies_to_all_images_or_to_those_of_a_role(tmp_path):
+    (tmp_path / "images").mkdir()
+    for name in ("0", "0b"):
+        Image.new("RGB", (5, 3), "white").save(tmp_path / f"images/{name}.png")
+    (first, *_) = asked(several(), images=[image("black")], prompt=PROMPT)
+    assert [shown.getextrema()[0] for shown in first.request(tmp_path).images] == [(0, 0)] * 2
+    for role, own in (("prior", "0b"), ("current", "0")):
+        (first, *_) = asked(several(), images=[changed(image("black"), role=role)], prompt=PROMPT)
+        request = first.request(tmp_path)
+        assert [shown for shown in request.images if shown == tmp_path / f"images/{own}.png"]
+        assert len(request.images) == 2
+    (first, *_) = asked(several(), images=[changed(image("none"), role="prior")], prompt=PROMPT)
+    assert first.request(tmp_path).images == (tmp_path / "images/0b.png",)
+    with pytest.raises(ArtifactError, match=r"role 'lateral' is to be changed, and 3 questions show none"):
+        asked(several(), images=[changed(image("black"), role="lateral")], prompt=PROMPT)
+
+
+def test_shuffled_images_are_of_another_patient_and_as_many():
+    table = several(n=4).with_columns(cluster_id=pl.Series(["a", "a", "b", "b"]))
+    cluster = dict(table.select("image_id", "cluster_id").iter_rows())
+    own = dict(table.select("sample_id", "cluster_id").iter_rows())
+    found = list(asked(table, images=[image("shuffled")], prompt=PROMPT))
+    assert all(cluster[q.image_id] != own[q.sample_id] for q in found)
+    assert {len(q.image_files) for q in found} == {2}
+    with pytest.raises(ArtifactError, match="of another patient"):
+        asked(table.head(2), images=[image("shuffled")], prompt=PROMPT)
 
 
 def test_a_self_check_contains_the_answer_and_leaves_out_questions_without_one():

@@ -159,10 +159,17 @@ CASES = {
     "types": (rows(*({"answer_type": of} for of in ("CLOSED", "Open ", "yes/no", "number", "other", " "))),),
     **{
         f"image {str(of)[:40]}": (rows({"image": of}),)
-        for of in (["a.png", "b.png"], ["a.png", None], [], "https://example.com/a.png", "data:image/png;base64,?", "?" * 5000, "/etc/a")
+        for of in (
+            *(["a.png", "b.png"], ["a.png", None], [], "https://example.com/a.png", "data:image/png;base64,?"),
+            *("?" * 5000, "/etc/a"),
+        )
     },
     **{
-        f"several images {k}": ({"rows.csv": "\n".join(("question,reference_answers,split," + names, *lines))}, "test", of)
+        f"several images {k}": (
+            {"rows.csv": "\n".join(("question,reference_answers,split," + names, *lines))},
+            "test",
+            of,
+        )
         for k, (names, lines, of) in enumerate(SEVERAL)
     },
     **{

@@ -1,13 +1,15 @@
 """The images of a patient: one cluster, one role, no donor for each other, and no other split."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
 
+from dualread.data.datasets.base import Picture
 from dualread.data.donors import pair
 from dualread.data.questions.build import build, digest, image_identities
-from dualread.data.questions.leakage import refuse_patients
+from dualread.data.questions.leakage import refuse_patients, shared_pictures
 from dualread.data.questions.roles import cluster_identities
 from dualread.errors import DataError
 from tests.data.questions.test_build import _build, _images, _loaded, _row
@@ -39,6 +41,32 @@ def test_patients_who_share_an_image_are_one_cluster():
 
 def test_a_patient_named_as_an_image_is_another():
     assert clusters(rows(a="b", b=None, c="b")) == {"a": "a", "b": "b", "c": "a"}
+
+
+def of_images(*lists):
+    """Rows that show these images, a list each."""
+    pictures = ([Picture(Path(f"/official/imgs/{name}.jpg"), name) for name in names] for names in lists)
+    return _loaded(*(_row(k, images=tuple(shown)) for k, shown in enumerate(pictures)))
+
+
+def test_images_that_a_question_shows_together_are_one_cluster():
+    loaded = of_images("ba", "c", "dc", "e")
+    assert clusters(loaded) == clusters(loaded, "image") == {"a": "a", "b": "a", "c": "c", "d": "c", "e": "e"}
+    manifest, _ = _build(loaded, IMAGES)
+    assert manifest["image_id"].to_list() == ["b + a", "c", "d + c", "e"]
+    assert manifest["cluster_id"].to_list() == ["a", "c", "c", "e"]
+    assert manifest["image_files"].to_list()[0] == ["images/b.jpg", "images/a.jpg"]
+    assert manifest["pixel_sha256s"].to_list()[0] == ["p2", "p1"]
+
+
+def test_a_picture_that_two_lists_share_is_a_leak():
+    fitted = _build(of_images("ab"), IMAGES, "fit")[0]
+    tested = _build(of_images("cb"), IMAGES, "test")[0].with_columns(split=pl.lit("other"))
+    looks = [(f"p{k}", bytes([k] * 64 * 64)) for k in range(1, 6)]
+    shared = shared_pictures(pl.concat([fitted, tested]), looks)
+    assert ("fit", "slake/test/a + b", "test", "slake/other/c + b", "exact") in shared.select(
+        "role", "image", "other_role", "other_image", "kind"
+    ).rows()
 
 
 def test_every_patient_has_one_role():

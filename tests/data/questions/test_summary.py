@@ -10,7 +10,9 @@ def _manifest(*rows):
     """Return the columns that are counted, given (role, answer type, question, image)."""
     frame = pl.DataFrame(rows, schema=["role", "answer_type", "question_key", "image_id"], orient="row")
     names = [pl.lit("slake").alias("dataset"), pl.lit("train").alias("split")]
-    return frame.with_row_index("sample_id").with_columns(pl.col("sample_id").cast(pl.String), *names, cluster_id="image_id")
+    return frame.with_row_index("sample_id").with_columns(
+        pl.col("sample_id").cast(pl.String), *names, cluster_id="image_id"
+    )
 
 
 def _pairs(*sources):

@@ -98,6 +98,19 @@ def test_a_line_is_one_of_the_batch_api(tmp_path):
     assert path == f"file://{tmp_path}/images/ab12.png"
 
 
+def test_several_images_are_sent_in_their_order(tmp_path):
+    (tmp_path / "images").mkdir()
+    for name in ("ab12", "cd34"):
+        Image.new("RGB", (2, 2)).save(tmp_path / f"images/{name}.png")
+    two = replace(QUESTION, image_files=["images/cd34.png", "images/ab12.png"])
+    body = body_of(only(shard(), question=two), tmp_path, image_url("https://x.org/put"))
+    [turn] = body["messages"]
+    assert [part["type"] for part in turn["content"]] == ["image_url", "image_url", "text"]
+    assert [part["image_url"]["url"][-8:] for part in turn["content"][:2]] == ["cd34.png", "ab12.png"]
+    turned = replace(two, image_files=two.image_files[::-1])
+    assert only(shard(), question=two).custom_id != only(shard(), question=turned).custom_id
+
+
 @pytest.mark.parametrize("mode", ["RGB", "L", "CMYK", "I;16", "RGBA"])
 def test_a_service_gets_the_picture_that_we_see(tmp_path, mode):
     values = np.arange(64, dtype=np.uint8).reshape(8, 8) * 3
