@@ -132,3 +132,14 @@ def test_forced_completions_are_relabeled_and_complete():
     assert row == completions.row(0, named=True) | {"condition": "donor_fixed_prefix", "image_id": "image 2"}
     with pytest.raises(ArtifactError, match=r"1 questions have no committed completion, such as slake/test/0000"):
         forced(completions.tail(2), images, "donor_fixed_prefix")
+
+
+@pytest.mark.parametrize("name", ["donor", "shuffled", "original"])
+def test_whole_lists_are_exchanged_and_no_single_role(name):
+    with pytest.raises(ArtifactError, match="in place of all of a question, expected no role"):
+        asked(
+            several(),
+            images=[changed(image(name), role="prior")],
+            prompt=PROMPT,
+            pairs=pairs("slake/test/0000", "slake/test/0002"),
+        )

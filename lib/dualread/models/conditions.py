@@ -90,13 +90,6 @@ def asked(
     hinted = importlib.import_module(f"dualread.{hints.module}").misleading(rows) if hints else None
     if answers is not None:
         rows = rows.filter(pl.col("sample_id").is_in(list(answers)))
-    for role in {change[2] for change in changes if len(change) > 2}:
-        without = rows.filter(~pl.col("image_roles").list.contains(role))["sample_id"]
-        if len(without):
-            raise ArtifactError(
-                f"image: the image of the role {role!r} is to be changed, and {len(without)} questions show none, such"
-                f" as {without[0]}. Expected one in each. Correct the role, or name another data set."
-            )
     rows = rows.select("sample_id", "question", "options", "image_files", "image_id", "image_roles").sort("sample_id")
     return (
         Asked(

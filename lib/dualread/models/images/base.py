@@ -14,6 +14,7 @@ from PIL.Image import Image
 
 from dualread import plugins
 from dualread.data.images import open_image
+from dualread.errors import ArtifactError
 from dualread.schema.answers import ChosenImage
 from dualread.schema.base import TOGETHER, ConfiguredPlugin, Section
 from dualread.schema.plugin_settings import NoSettings
@@ -38,9 +39,25 @@ def rows_shown(manifest: pl.DataFrame, images: Sequence[ConfiguredPlugin], pairs
         images: Image changes in their order: that of the condition, and that of the view. The last one that chooses an
             image decides.
         pairs: The pairs table of the same split; None if there are none.
+
+    Raises:
+        ArtifactError: A question has no image of a role that is changed.
     """
     choosing = [plugin for plugin in map(_loaded, images) if hasattr(plugin, "choose")]
-    return choosing[-1].choose(manifest, pairs) if choosing else manifest
+    rows = choosing[-1].choose(manifest, pairs) if choosing else manifest
+    of_roles = [image for image in images if isinstance(image, ChosenImage) and image.role is not None]
+    if whole := [image.module for image in of_roles if _loaded(image).change is unchanged]:
+        raise ArtifactError(
+            f"image: {whole[0]} shows other images in place of all of a question, expected no role. Leave it out."
+        )
+    for role in {image.role for image in of_roles}:
+        without = rows.filter(~pl.col("image_roles").list.contains(role))["sample_id"]
+        if len(without):
+            raise ArtifactError(
+                f"image: the image of the role {role!r} is to be changed, and {len(without)} questions show none, such"
+                f" as {without[0]}. Expected one in each. Correct the role, or name another data set."
+            )
+    return rows
 
 
 def changes_of(images: Sequence[ConfiguredPlugin]) -> tuple[Change, ...]:
