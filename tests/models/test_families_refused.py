@@ -158,8 +158,8 @@ def test_an_image_that_changes_nothing_is_refused(family, monkeypatch):
     blank = image(0).point(lambda value: 0)
     size = {}
 
-    def same(text, picture):
-        return inputs(text, size.setdefault(picture.size, blank.resize(picture.size)))
+    def same(text, pictures):
+        return inputs(text, [size.setdefault(picture.size, blank.resize(picture.size)) for picture in pictures])
 
     monkeypatch.setattr(model.encoder, "inputs", same)
     with pytest.raises(ArtifactError, match=r"^mine: another image changes 0 tokens of the prompt"):

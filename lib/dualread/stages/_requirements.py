@@ -1,4 +1,4 @@
-"""What stage fit_readers records of how a reader's actor is asked, so that the next image is asked about in this way."""
+"""What stage fit_readers records of how the actor is asked, so that the next image is asked about in this way."""
 
 from collections.abc import Mapping
 from pathlib import Path
