@@ -81,7 +81,7 @@ def test_dropped_token_types_are_refused(tiny, answered, monkeypatch):
 def test_other_pixel_limits_are_refused(tiny, answered):
     refused = {
         "qwen3_vl": (ReplayDisagreementError, r"prompt's tokens differ|does not reproduce"),
-        "gemma3": (DataError, "makes 1024 pixels of the image, and takes no limits. Expected 256 to 256"),
+        "gemma3": (DataError, "makes 1024 pixels of an image, and takes no limits. Expected 256 to 256"),
     }
     error, words = refused[tiny.family]
     with pytest.raises(error, match=words):

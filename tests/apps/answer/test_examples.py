@@ -72,7 +72,7 @@ def test_files_name_images_beside_them(tmp_path):
     assert of_json.record["reference_answers"] == ["no"]
     # A text is one answer, whatever signs it has; options of a .csv have a column each.
     assert (of_csv.record["reference_answers"], of_csv.record["options"]) == (["no#none"], ["yes", "no"])
-    assert of_json.image == tmp_path / "a.png"
+    assert of_json.images == [tmp_path / "a.png"]
 
 
 def test_neither_names_of_files_nor_the_order_of_rows_matter(rows, tmp_path):
@@ -97,7 +97,7 @@ def test_the_loader_reads_what_is_written(rows, tmp_path):
     assert by_question["Which?"].reference_answers == ("CT",)
     assert by_question["Where?"].official_id == "12"
     assert by_question["Where?"].reference_answers == ("",)  # no answer equals it
-    with Image.open(by_question["Where?"].image) as shown:
+    with Image.open(by_question["Where?"].images[0].source) as shown:
         assert np.array_equal(np.asarray(shown), np.asarray(image(2)))
 
 
@@ -105,8 +105,19 @@ def test_a_frame_of_a_stack_keeps_its_number(tmp_path):
     image(0).save(tmp_path / "s.tif", save_all=True, append_images=[image(1)])
     rows = [{"image": f"{tmp_path}/s.tif#{k}", "question": "?"} for k in (1, 2)]
     found = read_examples(rows, "examples")
-    assert [one.record["image"][-6:] for one in found] == [".tif#1", ".tif#2"]
+    assert [name[-6:] for one in found for name in one.record["image"]] == [".tif#1", ".tif#2"]
     assert found[0].sample_id != found[1].sample_id
+
+
+def test_several_images_keep_their_order(tmp_path):
+    rows = [{"image": [png(1), png(2)], "question": "?"}, {"image": [png(2), png(1)], "question": "?"}]
+    first, second = read_examples(rows, "examples")
+    assert [first.images, second.images] == [[png(1), png(2)], [png(2), png(1)]]
+    assert first.sample_id != second.sample_id
+    columns = [{"image_1": png(1), "image_2": png(2), "question": "?"}]
+    assert read_examples(columns, "examples")[0].sample_id == first.sample_id
+    loaded = table.load_rows(write([first], tmp_path), "test", {"files": {"rows": "rows.jsonl"}})
+    assert [picture.source.read_bytes() for picture in loaded.rows[0].images] == [png(1), png(2)]
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,8 @@ def test_a_donor_is_asked_the_same_question(study, scorer):
 def test_samples_depend_on_the_content_of_the_image_and_on_nothing_else(study, scorer):
     def drawn(paths):
         actor = scorer._loaded.actor
-        asked = [shown(Question(image=path, question=LESION), path, actor.encoder) for path in paths]
+        required = scorer._loaded.requirements
+        asked = [shown(Question(image=path, question=LESION), path, actor.encoder, required) for path in paths]
         return actor.answer(asked, [small.SAMPLES], states=False).views["samples"].texts
 
     alone = drawn([study.image(1)])[0]
@@ -106,7 +107,7 @@ def test_a_measure_is_taken_of_the_own_answer(study, scorer):
 
     def entropies(seed):
         path = study.image(seed)
-        asked = shown(Question(image=path, question=LESION), path, actor.encoder)
+        asked = shown(Question(image=path, question=LESION), path, actor.encoder, scorer._loaded.requirements)
         view = actor.answer([asked], [small.CORE], states=False).views["core"]
         return [float(view.features(name)[0, 0]) for name in ("entropy", "entropy_hidden")]
 
@@ -129,10 +130,10 @@ def test_a_method_of_choices_and_one_that_sees_no_image_say_what_they_think(stud
 def test_options_are_shown_as_in_the_workflow(study, scorer):
     plain, chosen = scorer(study.image(1), LESION), scorer(study.image(1), LESION, options=["CT", "MRI"])
     assert not same(plain, chosen)
-    encoder = scorer._loaded.actor.encoder
+    of = scorer._loaded.actor.encoder, scorer._loaded.requirements
     for n in (1, 2, 10, 11):
         asked = Question(image=study.image(1), question=LESION, options=[f"option {k}" for k in range(n)])
-        found, error = attempt(lambda asked=asked: shown(asked, study.image(1), encoder), DataError)
+        found, error = attempt(lambda asked=asked: shown(asked, study.image(1), *of), DataError)
         assert (found is None) == (n in (1, 11))
         assert found is not None or f"{n} options, expected none, or 2 to 10" in str(error)
 

@@ -8,7 +8,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
-from pathlib import Path
 
 import httpx
 import openai
@@ -258,7 +257,7 @@ def test_a_server_that_is_stuck_says_so_and_its_pictures_take_no_memory(study, m
             wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 503)
             wait_until(lambda: len(service._running) + service._inbox.qsize() == 4)
             wait_until(lambda: not [one for one in gc.get_objects() if isinstance(one, Decoded)])
-            assert all(request.asked.shown.image == Path() for request in service._running.values())
+            assert all(request.asked.shown.images == () for request in service._running.values())
             going.set()
             assert all(one.result().choices[0].dualread["confidence"] is not None for one in asked)
         wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 200)

@@ -116,4 +116,5 @@ def forget(maker, stage):
             path.unlink()
 
 
-_NO_PICTURES = pl.DataFrame(schema=dict.fromkeys(("role", "dataset", "split", "image_id", "pixel_sha256"), pl.String))
+_TEXTS = dict.fromkeys(("role", "dataset", "split", "image_id"), pl.String)
+_NO_PICTURES = pl.DataFrame(schema={**_TEXTS, "pixel_sha256s": pl.List(pl.String)})

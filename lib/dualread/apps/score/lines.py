@@ -114,7 +114,8 @@ def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str,
 
 
 def _holds(value: Any, kinds: Any) -> bool:
-    return all(isinstance(item, kinds) for item in value) if isinstance(value, list) else isinstance(value, kinds)
+    items = value if isinstance(value, list) else [value]
+    return len(items) > 0 and all(isinstance(item, kinds) for item in items)
 
 
 def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:

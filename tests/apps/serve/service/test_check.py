@@ -23,7 +23,7 @@ def test_the_stored_answers_are_those_of_score_and_are_found_again(bundle, capsy
     answers = stored.read(bundle)
     assert len(answers) == 4
     for one in answers:
-        scored = scorer(one.image, one.question)
+        scored = scorer(one.images, one.question)
         assert scored.confidence == pytest.approx(one.confidence, abs=2e-6)
         assert scorer._loaded.actor.encoder.decode(one.token_ids) == scored.completion
     assert (bundle / stored.FILE).stat().st_mode == (bundle / "bundle.json").stat().st_mode

@@ -74,7 +74,8 @@ def service(monkeypatch):
     monkeypatch.setattr(module, "readings", lambda readers, method, ended: [SURE for _ in ended])
     monkeypatch.setattr(module, "before_answer", lambda readers, method, states: [None] * len(states))
     fitted = SimpleNamespace(temperature=0.0, top_p=1.0, max_completion_tokens=100)
-    required = SimpleNamespace(decoding=fitted, prompt=SimpleNamespace(name="shared"))
+    prompt = SimpleNamespace(name="shared")
+    required = SimpleNamespace(decoding=fitted, prompt=prompt, fits=lambda n_images: n_images == 1, numbers="one")
     of = {"readers": {}, "method": "m", "views": (), "threshold": None, "notes": (), "requirements": required}
     made = module.AnsweringService(SimpleNamespace(actor=Actor(), **of))
     yield made
@@ -156,7 +157,8 @@ def test_a_service_is_stuck_as_long_as_nothing_happens_to_what_is_asked(service)
 def requests(**decoding) -> RequestReader:
     """Requests to an actor whose readers were fitted on answers of up to ten tokens."""
     fitted = SimpleNamespace(**{"temperature": 0.0, "top_p": 1.0, "max_completion_tokens": 10, **decoding})
-    required = SimpleNamespace(decoding=fitted, prompt=SimpleNamespace(name="shared"))
+    prompt = SimpleNamespace(name="shared")
+    required = SimpleNamespace(decoding=fitted, prompt=prompt, fits=lambda n_images: n_images == 1, numbers="one")
     actor = SimpleNamespace(encoder=None, config=None)
     return RequestReader(SimpleNamespace(actor=actor, requirements=required, views=()))
 
