@@ -290,6 +290,7 @@ _OF_OTHERS = {
         ("NotedStep", "note_steps", "say", "steps_file", "track", "work_on"), "what people see"
     ),
     "dualread.source_snapshot": dict.fromkeys(("install", "read"), "the bytes of a file that is in the key"),
+    "dualread.store.batches": dict.fromkeys(("current", "read_by_row"), "where an equal batch was computed before"),
     "dualread.store.digest": {
         "MANIFEST_NAME": "the name of a file",
         "read_json": "a file that the runner has compared with its manifest, or the training's own",

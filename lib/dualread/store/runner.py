@@ -18,7 +18,7 @@ from dualread.digests import MANIFEST_NAME, canonical_json
 from dualread.errors import ArtifactError
 from dualread.machine import return_freed_memory
 from dualread.progress import say, work_on
-from dualread.store import partial
+from dualread.store import batches, partial
 from dualread.store.belongs import RunIdentity, check
 from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
 from dualread.store.digest import StatCache, raw_digest
@@ -148,6 +148,7 @@ class Runner:
             self._store.scratch("sources") as sources,
             contextlib.ExitStack() as handing_on,
             partial.offered(self._store, action.key, action),
+            batches.offered(self._store, action) as of_entry,
         ):
             started = time.monotonic()
             try:
@@ -170,9 +171,10 @@ class Runner:
                 "output": str(entry.output),
                 "input_paths": {name: str(item.path) for name, item in inputs.items()},
                 "modules": modules,
+                **({batches.RECORDED: of_entry.names} if of_entry.names else {}),
             }
             keys = {name: item.key for name, item in inputs.items() if item.key}
-            return self._store.publish(out, action, input_keys=keys, record=record), summary
+            return self._store.publish(out, action, input_keys=keys, record=record), f"{summary}{of_entry.summary()}"
 
     def _verify(self, name: str, item: Input) -> None:
         if item.key is None or (item.path, item.digest) in self._verified:

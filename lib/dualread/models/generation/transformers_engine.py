@@ -19,10 +19,9 @@ from dualread.models.actor import (
 )
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened, open_checkpoint
-from dualread.models.finished import in_batches
+from dualread.models.finished import content_of, each_batch, in_batches
 from dualread.models.generation._transformers_stream import complete
 from dualread.models.generation.data_parallel import by_image
-from dualread.progress import track
 from dualread.schema.base import Positive, Section, Wire
 from dualread.schema.recorded import USUAL, Facts
 
@@ -62,7 +61,14 @@ class TransformersEngine:
             return self._complete([requests[i] for i in batch], decoding, collecting)
 
         size = max(1, self.batch_size // decoding.n_samples)
-        return in_batches(_by_length(requests), size, of_batch, *kinds, label="generating (batches)")
+        return in_batches(
+            _by_length(requests),
+            size,
+            of_batch,
+            *kinds,
+            content=lambda i: content_of(requests[i]),
+            label="generating (batches)",
+        )
 
     def _complete(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None
@@ -96,18 +102,25 @@ class TransformersEngine:
         by_tree: dict[Any, list[int]] = {}
         for i, of_request in enumerate(continuations):
             by_tree.setdefault(tuple(map(tuple, of_request)), []).append(i)
-        batches: list[tuple[Any, list[int]]] = []
-        for ids, rows in by_tree.items():
+        batches: list[list[int]] = []
+        for rows in by_tree.values():
             order, size = [rows[k] for k in _by_length([requests[i] for i in rows])], self.batch_size
-            batches += [(ids, order[start : start + size]) for start in range(0, len(order), size)]
-        results: dict[int, Loglikelihoods] = {}
-        for ids, batch in track(batches, total=len(batches), label="scoring continuations (batches)"):
+            batches += [order[start : start + size] for start in range(0, len(order), size)]
+
+        def of_batch(batch: Sequence[int]) -> list[Loglikelihoods]:
             prompts = self._encode([requests[i] for i in batch])
-            values = score(self._opened, prompts, ids)
-            results |= {
-                i: Loglikelihoods(prompt_token_ids=prompt.token_ids, values=of_prompt)
-                for i, prompt, of_prompt in zip(batch, prompts, values, strict=True)
-            }
+            values = score(self._opened, prompts, tuple(map(tuple, continuations[batch[0]])))
+            return [
+                Loglikelihoods(prompt_token_ids=prompt.token_ids, values=of_prompt)
+                for prompt, of_prompt in zip(prompts, values, strict=True)
+            ]
+
+        def content(i: int) -> list[Any]:
+            return content_of(requests[i], continuations[i])
+
+        label, results = "scoring continuations (batches)", dict[int, Loglikelihoods]()
+        for batch, scored in each_batch(batches, of_batch, Loglikelihoods, content=content, label=label):
+            results |= zip(batch, scored, strict=True)
         return [results[i] for i in range(len(requests))]
 
 
