@@ -29,8 +29,8 @@ others again. They go with the last entry that was made of them. No result is re
 those of needed entries, too; the last line but one says what all of them weigh.
 
 Some of the rest is kept for now: what was written within the last hour, what a running process uses, and for a week the
-checkpoints and batches of killed jobs and the scratch directories of other hosts. Removing a damaged entry does not free files
-that a results folder still links; the sizes printed as freed take this into account.
+checkpoints and batches of killed jobs and the scratch directories of other hosts. Removing a damaged entry does not
+free files that a results folder still links; the sizes printed as freed take this into account.
 """
 
 

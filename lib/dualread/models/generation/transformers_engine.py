@@ -1,4 +1,4 @@
-"""Generation with `transformers`: batches of prompts of similar length, padded on the left.
+"""Generation with `transformers`: batches of prompts of similar length, or about one image, padded on the left.
 
 Suited to tiny models and small machines; it runs in the main environment. The loop over tokens is written out here,
 because `model.generate` would encode the prompt and its image again for every sample.
@@ -33,18 +33,22 @@ class Settings(Section):
 
     batch_size: Positive
     """Completions in one batch. Results do not depend on it."""
+    by_image: bool | None = None
+    """Answer the questions about one image in one batch, so that an edit of an image answers few other questions again;
+    by default, a batch has prompts of similar length."""
 
 
 def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> "TransformersEngine":
-    """Load `checkpoint`; `engine` holds the `batch_size`, the number of completions that are generated at once."""
-    return TransformersEngine(open_checkpoint(checkpoint, settings, facts), engine["batch_size"])
+    """Load `checkpoint`; `engine` is what `Settings` declares."""
+    opened = open_checkpoint(checkpoint, settings, facts)
+    return TransformersEngine(opened, engine["batch_size"], by_image=bool(engine.get("by_image")))
 
 
 class TransformersEngine:
     """Implements `dualread.models.actor.AnsweringActor` with `transformers`."""
 
-    def __init__(self, opened: Opened, batch_size: int):
-        self._opened = opened
+    def __init__(self, opened: Opened, batch_size: int, *, by_image: bool = False):
+        self._opened, self._by_image = opened, by_image
         self.model = opened.model
         self.encoder = opened.encoder
         self.forbidden = list(opened.forbidden)
@@ -62,7 +66,7 @@ class TransformersEngine:
 
         size = max(1, self.batch_size // decoding.n_samples)
         return in_batches(
-            _by_length(requests),
+            self._order(requests),
             size,
             of_batch,
             *kinds,
@@ -104,7 +108,7 @@ class TransformersEngine:
             by_tree.setdefault(tuple(map(tuple, of_request)), []).append(i)
         batches: list[list[int]] = []
         for rows in by_tree.values():
-            order, size = [rows[k] for k in _by_length([requests[i] for i in rows])], self.batch_size
+            order, size = [rows[k] for k in self._order([requests[i] for i in rows])], self.batch_size
             batches += [order[start : start + size] for start in range(0, len(order), size)]
 
         def of_batch(batch: Sequence[int]) -> list[Loglikelihoods]:
@@ -123,7 +127,10 @@ class TransformersEngine:
             results |= zip(batch, scored, strict=True)
         return [results[i] for i in range(len(requests))]
 
+    def _order(self, requests: Sequence[Request]) -> list[int]:
+        # Ties are broken by position, so the batches depend on the list of requests and on nothing else.
+        def place(i: int) -> tuple[str, int, int]:
+            name = requests[i].image_name if self._by_image else ""
+            return name, len(requests[i].text) + len(requests[i].prefix), i
 
-def _by_length(requests: Sequence[Request]) -> list[int]:
-    # Ties are broken by position, so the batches depend on the list of requests and on nothing else.
-    return sorted(range(len(requests)), key=lambda i: (len(requests[i].text) + len(requests[i].prefix), i))
+        return sorted(range(len(requests)), key=place)
