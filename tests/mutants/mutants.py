@@ -459,14 +459,14 @@ MUTANTS = (
     Mutant(
         "a kept batch of another picture is taken",
         "models/finished.py",
-        "return [request.text, shown, request.image_name, request.row, request.prefix, *more]",
-        "return [request.text, request.image_name, request.row, request.prefix, *more]",
+        "return [value.text, shown, value.image_name, value.row, value.prefix]",
+        "return [value.text, value.image_name, value.row, value.prefix]",
         ("models/test_finished.py", "stages/test_one_image.py"),
     ),
     Mutant(
         "a damaged batch is read",
         "store/batches.py",
-        'return file.name.split(".")[1:2] != [_digest(file)]',
+        'return file.name.split(".")[1:2] != [sha256_file(file)]',
         "return False",
         ("models/test_finished.py", "store/test_graph.py"),
     ),

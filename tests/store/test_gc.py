@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from dualread.store.batches import RECORDED, Batches, batch_files, name_of
+from dualread.store.batches import RECORDED, Batches, batch_files
 from dualread.store.copy import write_lock
 from dualread.store.gc import BATCH, leftovers, remove
 from dualread.store.key import Action
@@ -156,4 +156,4 @@ def test_batches_stay_as_long_as_an_entry_that_was_made_from_them(store, tmp_pat
     assert listed(batches=True) == dict.fromkeys("abc", (5, None)) | of_killed
     for leftover in _found(store, tmp_path):
         remove(leftover, store)
-    assert [name_of(file)[0] for file in batch_files(store)] == ["a", "b"]
+    assert [file.name[0] for file in batch_files(store)] == ["a", "b"]

@@ -355,7 +355,7 @@ def read_states(
     Raises:
         ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
     """
-    from dualread.models.finished import content_of, in_batches
+    from dualread.models.finished import in_batches
     from dualread.models.replay.forward import checked_prompt, replay_batch
     from dualread.models.replay.positions import Positions
     from dualread.models.replay.replayed import Replayed
@@ -366,15 +366,8 @@ def read_states(
 
     # Rows about one image follow each other, so that it is encoded once per batch.
     order = sorted(range(len(requests)), key=lambda i: (requests[i].image_name, len(completions[i]), i))
-    return in_batches(
-        order,
-        batch_size,
-        of_batch,
-        Replayed,
-        Positions,
-        content=lambda i: content_of(requests[i], completions[i], prompts and prompts[i]),
-        label="replaying (batches)",
-    )
+    rows, label = [requests, completions, *([prompts] if prompts else [])], "replaying (batches)"
+    return in_batches(order, batch_size, of_batch, Replayed, Positions, rows=rows, label=label)
 
 
 def take_measure(
@@ -388,7 +381,7 @@ def take_measure(
     """Return what a measure finds of one completion of each request, float32 [n, d] by name; arguments as in
     `read_states`.
     """
-    from dualread.models.finished import content_of, in_batches
+    from dualread.models.finished import in_batches
     from dualread.models.measures import measure_batch
 
     def of_batch(batch: Sequence[int]) -> list[dict[str, np.ndarray]]:
@@ -397,12 +390,7 @@ def take_measure(
 
     # Prompts of one length are read together, and those are mostly of texts of one length.
     order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text), requests[i].image_name, i))
-    measured = in_batches(
-        order,
-        batch_size,
-        of_batch,
-        content=lambda i: content_of(requests[i], completions[i]),
-        label="measuring (batches)",
-    )
+    rows, label = [requests, completions], "measuring (batches)"
+    measured = in_batches(order, batch_size, of_batch, rows=rows, label=label)
     names = measured[0] if measured else ()
     return {name: np.stack([row[name] for row in measured]).astype(np.float32) for name in names}

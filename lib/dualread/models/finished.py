@@ -6,7 +6,6 @@ stands, so what comes out has the bytes of a job from nothing: after an edit of 
 same job goes on after its last batch. Outside of a job nothing is kept.
 """
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from safetensors import SafetensorError
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.data.images import content_sha256
@@ -31,7 +29,7 @@ def each_batch(
     batches: Sequence[Sequence[int]],
     compute: Callable[[Sequence[int]], Sequence[T]],
     *kinds: type,
-    content: Callable[[int], Any],
+    rows: Sequence[Sequence[Any]],
     label: str,
 ) -> Iterator[tuple[Sequence[int], Sequence[T]]]:
     """Yield each batch with its results, which are computed, or read if a job has computed an equal batch.
@@ -41,7 +39,7 @@ def each_batch(
         compute: Returns one result per row of a batch.
         kinds: The data classes of which results consist. Their fields hold these, arrays, numbers, texts, None, and
             lists, tuples and mappings of them.
-        content: Returns all that `compute` reads of a row, and that is not the same for all rows of the job; as JSON.
+        rows: All that `compute` reads and that differs between rows, each by row: requests, and values for JSON.
         label: What is computed, for progress; other computations of the same job have other labels.
     """
     kept = store_batches.current()
@@ -49,7 +47,7 @@ def each_batch(
         if kept is None:
             yield batch, compute(batch)
             continue
-        kept.names.append(name := kept.name([label, *map(content, batch)]))
+        kept.names.append(name := kept.name([label, [[_content(values[i]) for values in rows] for i in batch]]))
         file = kept.find(name)
         results = None if file is None else _read(file, kinds)
         if results is None or len(results) != len(batch):
@@ -65,7 +63,7 @@ def in_batches(
     size: int,
     compute: Callable[[Sequence[int]], Sequence[T]],
     *kinds: type,
-    content: Callable[[int], Any],
+    rows: Sequence[Sequence[Any]],
     label: str,
 ) -> list[T]:
     """Return the result of every row, 0 to n - 1; `order` has all of them, and `size` together are computed at once.
@@ -74,27 +72,27 @@ def in_batches(
     """
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     results: dict[int, T] = {}
-    for batch, results_of_batch in each_batch(batches, compute, *kinds, content=content, label=label):
+    for batch, results_of_batch in each_batch(batches, compute, *kinds, rows=rows, label=label):
         results.update(zip(batch, results_of_batch, strict=True))
     return [results[i] for i in range(len(order))]
 
 
-def content_of(request: Request, *more: Any) -> list[Any]:
-    """Return all that a computation reads of a request, with the content of its image, and `more`; as JSON."""
-    image = request.image
+def _content(value: Any) -> Any:
+    """Return a value as it is; of a request all that a computation reads of it, with the content of its image."""
+    if not isinstance(value, Request):
+        return value
     shown: Any = None
-    if isinstance(image, ChangedImage):
+    if isinstance(image := value.image, ChangedImage):
         shown = [content_sha256(image.source), image.content, image.changes, image.draw]
     elif image is not None:
         shown = content_sha256(image)
-    return [request.text, shown, request.image_name, request.row, request.prefix, *more]
+    return [value.text, shown, value.image_name, value.row, value.prefix]
 
 
 def _write(results: Sequence[Any], file: Path) -> None:
     arrays: dict[str, np.ndarray] = {}
     packed = [_packed(result, arrays) for result in results]
-    with contextlib.suppress(SafetensorError):
-        write_tensors(file, arrays, {"results": packed})
+    write_tensors(file, arrays, {"results": packed})
 
 
 def _read(file: Path, kinds: Sequence[type]) -> list[Any] | None:

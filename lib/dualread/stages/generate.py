@@ -23,12 +23,10 @@ from dualread.schema.columns import CHOICES, GENERATIONS
 from dualread.schema.recorded import Facts
 from dualread.seeding import derive_seed
 from dualread.stages._asked import frozen, read_asked, read_committed, refuse_control_tokens
-from dualread.store.batches import read_by_row
 
 
 def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Generate the actor's completions for every question of the shard, or score the choices that the spec names."""
-    read_by_row("manifest", "pairs", "generations")
     questions = list(read_asked(spec.shard, inputs))
     settings = frozen(spec.model), frozen(spec.engine.settings)
     actor = loaded_engine(inputs["actor"], spec.engine.module, *settings, inputs["facts"] / "facts.json")

@@ -36,7 +36,6 @@ from dualread.schema.columns import FEATURES, GENERATIONS
 from dualread.schema.recorded import Facts, PromptText, ShardStates
 from dualread.schema.replay import OF_IMAGE, Agreement
 from dualread.stages._asked import frozen, read_asked
-from dualread.store.batches import read_by_row
 
 _OPTIONAL = {"token_entropies": padded_entropies}  # those of `schema.replay.OPTIONAL_TENSORS`
 
@@ -44,7 +43,6 @@ _OPTIONAL = {"token_entropies": padded_entropies}  # those of `schema.replay.OPT
 def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Replay every completion of the shard."""
     shard = spec.shard
-    read_by_row("manifest", "pairs", "generations")
     questions = list(read_asked(shard, inputs))
     completions = read_parts(inputs["generations"], GENERATIONS)
     if shard.completions is not None:  # those of another condition, which this one forces

@@ -7,12 +7,11 @@ but instead of the inputs that are read row by row, such as the table of questio
 an edit of one image or question changes the names of the batches with its rows, and no others. The order of rows in a
 batch is part of the name, and its place among the batches is not: batches do not know of each other.
 
-Nothing is made from these files but the entry of the job that runs. The RECORD.json of an entry names its batches, for
-`dualread gc` and `dualread verify`. To remove them costs time, and never a result.
+The RECORD.json of an entry names its batches, for `dualread gc` and `dualread verify`. To remove them costs time, and
+never a result.
 """
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -23,27 +22,22 @@ from typing import Any
 from dualread.digests import digest_of
 from dualread.errors import ArtifactError
 from dualread.progress import say
+from dualread.store.digest import sha256_file
 from dualread.store.disk import make_folder, settle
 from dualread.store.key import Action
 from dualread.store.store import Store
 
-RECORDED = "batches"  # the names of an entry's batches in its RECORD.json
-_FOLDER = "batches"
+RECORDED = _FOLDER = "batches"  # the names of an entry's batches in its RECORD.json, and the folder of the files
 
 
 @dataclass(kw_only=True)
 class Batches:
-    """The batches of one entry while its job computes it.
-
-    Attributes:
-        names: Those that were computed or read.
-        n_read: How many were read.
-    """
+    """The batches of one entry while its job computes it."""
 
     store: Store
     action: Action
     by_row: frozenset[str] = frozenset()
-    names: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # of those that were computed or read
     n_read: int = 0
 
     def name(self, content: Any) -> str:
@@ -67,9 +61,8 @@ class Batches:
         with contextlib.suppress(OSError, ArtifactError), self.store.scratch("batch") as folder:
             write(file := folder / "batch")
             settle(folder, self.store.root)
-            target = _folder(self.store, name) / f"{name}.{_digest(file)}.safetensors"
-            make_folder(target.parent, self.store.root)
-            file.rename(target)
+            make_folder(target := self.store.root / _FOLDER / name[:2], self.store.root)
+            file.rename(target / f"{name}.{sha256_file(file)}.safetensors")
 
     def summary(self) -> str:
         """Return what a job's line says of its batches; "" where it computed all of them."""
@@ -100,28 +93,12 @@ def current() -> Batches | None:
 
 def batch_files(store: Store, name: str = "") -> list[Path]:
     """Return the files of a batch, or of all batches, sorted."""
-    if name:
-        return sorted(_folder(store, name).glob(f"{name}.*"))
-    return sorted((store.root / _FOLDER).glob("??/*"))
-
-
-def name_of(file: Path) -> str:
-    """Return the name of the batch that a file holds."""
-    return file.name.partition(".")[0]
+    return sorted((store.root / _FOLDER).glob(f"{name[:2] or '??'}/{name}*"))
 
 
 def is_damaged(file: Path) -> bool:
     """Return whether a file has other bytes than its name says."""
-    return file.name.split(".")[1:2] != [_digest(file)]
-
-
-def _folder(store: Store, name: str) -> Path:
-    return store.root / _FOLDER / name[:2]
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    return file.name.split(".")[1:2] != [sha256_file(file)]
 
 
 _CURRENT: ContextVar[Batches | None] = ContextVar("batches of an entry", default=None)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
-from dualread.store.batches import RECORDED, batch_files, name_of
+from dualread.store.batches import RECORDED, batch_files
 from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.disk import described, make_folder
 from dualread.store.graph import Graph, keys_below, reachable
@@ -108,7 +108,7 @@ def leftovers(
     finished = {name for names in recorded.values() for name in names}
     needed = set() if batches else {name for key in reached for name in recorded.get(key, ())}
     for file in batch_files(store):
-        if (name := name_of(file)) not in needed:
+        if (name := file.name.partition(".")[0]) not in needed:
             yield _leftover(file, BATCH, name, None, name not in finished)
     for folder in (*_directories(store.root / "damaged"), *sorted(store.root.glob("??/*.damaged.*"))):
         yield _leftover(folder, _DAMAGED, folder.name.partition(".")[0], None)

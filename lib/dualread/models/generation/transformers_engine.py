@@ -19,9 +19,9 @@ from dualread.models.actor import (
 )
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened, open_checkpoint
-from dualread.models.finished import content_of, each_batch, in_batches
+from dualread.models.finished import each_batch, in_batches
 from dualread.models.generation._transformers_stream import complete
-from dualread.models.generation.data_parallel import by_image
+from dualread.models.generation.data_parallel import by_image, by_length
 from dualread.schema.base import Positive, Section, Wire
 from dualread.schema.recorded import USUAL, Facts
 
@@ -40,15 +40,14 @@ class Settings(Section):
 
 def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> "TransformersEngine":
     """Load `checkpoint`; `engine` is what `Settings` declares."""
-    opened = open_checkpoint(checkpoint, settings, facts)
-    return TransformersEngine(opened, engine["batch_size"], by_image=bool(engine.get("by_image")))
+    return TransformersEngine(open_checkpoint(checkpoint, settings, facts), **engine)
 
 
 class TransformersEngine:
     """Implements `dualread.models.actor.AnsweringActor` with `transformers`."""
 
-    def __init__(self, opened: Opened, batch_size: int, *, by_image: bool = False):
-        self._opened, self._by_image = opened, by_image
+    def __init__(self, opened: Opened, batch_size: int, by_image: bool | None = None):
+        self._opened, self._by_image = opened, bool(by_image)
         self.model = opened.model
         self.encoder = opened.encoder
         self.forbidden = list(opened.forbidden)
@@ -65,14 +64,8 @@ class TransformersEngine:
             return self._complete([requests[i] for i in batch], decoding, collecting)
 
         size = max(1, self.batch_size // decoding.n_samples)
-        return in_batches(
-            self._order(requests),
-            size,
-            of_batch,
-            *kinds,
-            content=lambda i: content_of(requests[i]),
-            label="generating (batches)",
-        )
+        order, label = by_length(requests, by_image=self._by_image), "generating (batches)"
+        return in_batches(order, size, of_batch, *kinds, rows=[requests], label=label)
 
     def _complete(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None
@@ -107,30 +100,18 @@ class TransformersEngine:
         for i, of_request in enumerate(continuations):
             by_tree.setdefault(tuple(map(tuple, of_request)), []).append(i)
         batches: list[list[int]] = []
-        for rows in by_tree.values():
-            order, size = [rows[k] for k in self._order([requests[i] for i in rows])], self.batch_size
-            batches += [order[start : start + size] for start in range(0, len(order), size)]
+        for same in by_tree.values():
+            order = [same[k] for k in by_length([requests[i] for i in same], by_image=self._by_image)]
+            batches += [order[start : start + self.batch_size] for start in range(0, len(order), self.batch_size)]
 
         def of_batch(batch: Sequence[int]) -> list[Loglikelihoods]:
             prompts = self._encode([requests[i] for i in batch])
             values = score(self._opened, prompts, tuple(map(tuple, continuations[batch[0]])))
             return [
-                Loglikelihoods(prompt_token_ids=prompt.token_ids, values=of_prompt)
-                for prompt, of_prompt in zip(prompts, values, strict=True)
+                Loglikelihoods(prompt_token_ids=p.token_ids, values=v) for p, v in zip(prompts, values, strict=True)
             ]
 
-        def content(i: int) -> list[Any]:
-            return content_of(requests[i], continuations[i])
-
-        label, results = "scoring continuations (batches)", dict[int, Loglikelihoods]()
-        for batch, scored in each_batch(batches, of_batch, Loglikelihoods, content=content, label=label):
+        rows, label, results = [requests, continuations], "scoring continuations (batches)", dict[int, Loglikelihoods]()
+        for batch, scored in each_batch(batches, of_batch, Loglikelihoods, rows=rows, label=label):
             results |= zip(batch, scored, strict=True)
         return [results[i] for i in range(len(requests))]
-
-    def _order(self, requests: Sequence[Request]) -> list[int]:
-        # Ties are broken by position, so the batches depend on the list of requests and on nothing else.
-        def place(i: int) -> tuple[str, int, int]:
-            name = requests[i].image_name if self._by_image else ""
-            return name, len(requests[i].text) + len(requests[i].prefix), i
-
-        return sorted(range(len(requests)), key=place)
