@@ -33,7 +33,7 @@ class Download:
 
 def disk_of(study: PlannedStudy) -> dict[str, float]:
     """Return {kind of artifact: bytes}; answers, readers, confidences and metrics are a small part of these."""
-    kinds = dict.fromkeys(("images", "checkpoints", "features", "batches, kept for edits"), 0.0)
+    kinds = {"images": 0.0, "checkpoints": 0.0, "features": 0.0, "batches, kept for edits": 0.0}
     assumed, shards = study.costs["assumed"], study.shards
     for name, dataset in study.config["datasets"].items():
         unit = assumed["phantom_image_bytes" if "phantom" in dataset["source"] else "image_bytes"]
