@@ -111,6 +111,20 @@ def test_a_damaged_batch_is_computed_again(tmp_path, capsys):
     assert run(store)[1] == []
 
 
+def test_a_batch_of_another_user_is_read_and_a_full_disk_stops_nothing(tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError
+
+    store = Store(tmp_path)
+    run(store)
+    monkeypatch.setattr(store_batches.os, "utime", refused)
+    assert run(store)[1] == []
+    monkeypatch.setattr(store_batches, "settle", refused)
+    for _ in range(2):
+        assert run(store, label="another computation")[1] == [0, 2, 1, 3, 4]
+    assert not list((tmp_path / "tmp").iterdir())
+
+
 def test_nothing_is_kept_outside_of_a_job_or_by_a_stage_that_names_no_input(tmp_path):
     store = Store(tmp_path)
     run(store, by_row=())

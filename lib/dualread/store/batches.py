@@ -50,7 +50,8 @@ class Batches:
         for file in batch_files(self.store, name):
             with contextlib.suppress(OSError):
                 if not is_damaged(file):
-                    os.utime(file)  # `dualread gc` keeps what was in use within the last hour
+                    with contextlib.suppress(PermissionError):  # of another user
+                        os.utime(file)  # gc keeps what was in use within the last hour
                     return file
                 say(f"warning: {file}: damaged, so this batch is computed again")
                 file.unlink()
