@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dualread.errors import ArtifactError
 from dualread.models.actor import Request
 from dualread.models.finished import each_batch
 from dualread.models.images.base import ChangedImage
@@ -41,7 +42,17 @@ class Killed(BaseException):
     pass
 
 
-def run(store, *, action=ACTION, batches=BATCHES, content="abcde", dies_at=None, by_row=("manifest",), label="batches"):
+def run(
+    store,
+    *,
+    action=ACTION,
+    batches=BATCHES,
+    content="abcde",
+    dies_at=None,
+    by_row=("manifest",),
+    label="batches",
+    confirm=lambda: None,
+):
     """Return the results by row, and the rows that were computed."""
     computed, results = [], {}
 
@@ -51,7 +62,7 @@ def run(store, *, action=ACTION, batches=BATCHES, content="abcde", dies_at=None,
         computed.extend(batch)
         return [result(i) for i in batch]
 
-    with store_batches.offered(store, action):
+    with store_batches.offered(store, action, confirm):
         store_batches.read_by_row(*by_row)
         for batch, of_batch in each_batch(batches, compute, Result, Inner, rows=[content], label=label):
             results |= dict(zip(batch, of_batch, strict=True))
@@ -123,6 +134,14 @@ def test_a_batch_of_another_user_is_read_and_a_full_disk_stops_nothing(tmp_path,
     for _ in range(2):
         assert run(store, label="another computation")[1] == [0, 2, 1, 3, 4]
     assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_what_was_computed_while_a_package_or_an_input_was_replaced_is_not_kept(tmp_path):
+    def confirm():
+        raise ArtifactError("replaced")
+
+    run(Store(tmp_path), confirm=confirm)
+    assert store_batches.batch_files(Store(tmp_path)) == []
 
 
 def test_nothing_is_kept_outside_of_a_job_or_by_a_stage_that_names_no_input(tmp_path):

@@ -139,7 +139,9 @@ def test_removing_leftovers_leaves_what_is_needed(store, tmp_path):
 
 
 def test_batches_stay_as_long_as_an_entry_that_was_made_from_them(store, tmp_path):
-    batches = Batches(store=store, action=Action(stage="s", code="c", spec={}, inputs={}, packages={}))
+    batches = Batches(
+        store=store, action=Action(stage="s", code="c", spec={}, inputs={}, packages={}), confirm=lambda: None
+    )
     for name in ("a" * 64, "b" * 64, "c" * 64, "d" * 64):
         batches.keep(name, lambda file: file.write_text("12345"))
     results = tmp_path / "results" / "small" / "top"

@@ -97,7 +97,7 @@ def test_a_damaged_file_that_everything_was_made_from_is_reported_once(store, st
 
 
 def test_a_damaged_batch_of_an_entry_is_reported(store, study):
-    batches = Batches(store=store, action=study["manifest"].action)
+    batches = Batches(store=store, action=study["manifest"].action, confirm=lambda: None)
     batches.keep("a" * 64, lambda file: file.write_text("12345"))
     record = store.entry(study["manifest"].key) / RECORD_NAME
     record.chmod(0o644)

@@ -2,13 +2,10 @@
 
 results/store/batches/<name[:2]>/<name>.<sha256 of the file>.safetensors
 
-The name is a digest of all that the computation of a batch reads: the job's action, with which it would be published,
-but instead of the inputs that are read row by row, such as the table of questions, the content of the batch's rows. So
-an edit of one image or question changes the names of the batches with its rows, and no others. The order of rows in a
-batch is part of the name, and its place among the batches is not: batches do not know of each other.
-
-The RECORD.json of an entry names its batches, for `dualread gc` and `dualread verify`. To remove them costs time, and
-never a result.
+The name is a digest of all that the computation of a batch reads: the job's action, but instead of the inputs that are
+read row by row, such as the table of questions, the content of the batch's rows in their order. So an edit of one image
+or question changes the names of the batches with its rows, and no others. RECORD.json of an entry names its batches for
+`dualread gc` and `dualread verify`. To remove them costs time, and never a result.
 """
 
 import contextlib
@@ -36,6 +33,7 @@ class Batches:
 
     store: Store
     action: Action
+    confirm: Callable[[], None]  # raises an ArtifactError if a package or an input was replaced since the job began
     by_row: frozenset[str] = frozenset()
     names: list[str] = field(default_factory=list)  # of those that were computed or read
     n_read: int = 0
@@ -60,6 +58,7 @@ class Batches:
     def keep(self, name: str, write: Callable[[Path], None]) -> None:
         """Let `write` write the file of a batch, which then appears as a whole; a full disk is no reason to stop."""
         with contextlib.suppress(OSError, ArtifactError), self.store.scratch("batch") as folder:
+            self.confirm()
             write(file := folder / "batch")
             settle(folder, self.store.root)
             make_folder(target := self.store.root / _FOLDER / name[:2], self.store.root)
@@ -71,9 +70,9 @@ class Batches:
 
 
 @contextlib.contextmanager
-def offered(store: Store, action: Action) -> Iterator[Batches]:
+def offered(store: Store, action: Action, confirm: Callable[[], None]) -> Iterator[Batches]:
     """Make the batches of the entry of `action` available inside the block, to a stage that calls `read_by_row`."""
-    token = _CURRENT.set(work := Batches(store=store, action=action))
+    token = _CURRENT.set(work := Batches(store=store, action=action, confirm=confirm))
     try:
         yield work
     finally:

@@ -1,14 +1,11 @@
 """Find and remove what no study needs: entries, their batches, checkpoints of killed jobs, scratch directories.
 
-A study needs the artifacts that its MANIFEST.json files and its results.lock name, and everything that these were made
-from. All results folders that are registered in the store count. Of the rest, the following is kept:
+A study needs the artifacts that its MANIFEST.json files and its results.lock name, everything that these were made
+from, and the batches of all these. All results folders registered in the store count. Of the rest, this is kept:
 
 - what was written within the last hour, because a running workflow may be about to link it;
 - what a running process uses: the folder whose lease it holds, or its scratch directory on this host;
-- for a week: checkpoints and batches of killed jobs, and scratch directories of other hosts, whose processes may still
-  be running.
-
-Batches are kept as long as an entry that was made from them.
+- for a week: what killed jobs can go on from, and scratch directories of other hosts, whose processes may still run.
 """
 
 import os

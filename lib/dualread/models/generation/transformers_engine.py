@@ -34,8 +34,7 @@ class Settings(Section):
     batch_size: Positive
     """Completions in one batch. Results do not depend on it."""
     by_image: bool | None = None
-    """Answer the questions about one image in one batch, so that an edit of an image answers few other questions again;
-    by default, a batch has prompts of similar length."""
+    """Whether a batch has questions about few images, so that an edit of one answers few others again."""
 
 
 def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> "TransformersEngine":
@@ -63,9 +62,8 @@ class TransformersEngine:
         def of_batch(batch: Sequence[int]) -> list[list[Completion]]:
             return self._complete([requests[i] for i in batch], decoding, collecting)
 
-        size = max(1, self.batch_size // decoding.n_samples)
-        order, label = by_length(requests, by_image=self._by_image), "generating (batches)"
-        return in_batches(order, size, of_batch, *kinds, rows=[requests], label=label)
+        order, size = by_length(requests, by_image=self._by_image), max(1, self.batch_size // decoding.n_samples)
+        return in_batches(order, size, of_batch, *kinds, rows=[requests], label="generating (batches)")
 
     def _complete(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None
