@@ -459,7 +459,7 @@ MUTANTS = (
     Mutant(
         "a kept batch of another picture is taken",
         "models/finished.py",
-        "return [value.text, shown, value.image_name, value.row, value.prefix]",
+        "return [value.text, [*map(_content, value.images)], value.image_name, value.row, value.prefix]",
         "return [value.text, value.image_name, value.row, value.prefix]",
         ("models/test_finished.py", "stages/test_one_image.py"),
     ),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from PIL.Image import Image
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.data.images import content_sha256
@@ -78,15 +79,12 @@ def in_batches(
 
 
 def _content(value: Any) -> Any:
-    """Return a value as it is; of a request all that a computation reads of it, with the content of its image."""
-    if not isinstance(value, Request):
-        return value
-    shown: Any = None
-    if isinstance(image := value.image, ChangedImage):
-        shown = [content_sha256(image.source), image.content, image.changes, image.draw]
-    elif image is not None:
-        shown = content_sha256(image)
-    return [value.text, shown, value.image_name, value.row, value.prefix]
+    """Return what a computation reads of a value, as JSON: of images their content, of a request all."""
+    if isinstance(value, Request):
+        return [value.text, [*map(_content, value.images)], value.image_name, value.row, value.prefix]
+    if isinstance(value, ChangedImage):
+        return [content_sha256(value.source), value.content, value.changes, value.draw]
+    return content_sha256(value) if isinstance(value, Path | Image) else value
 
 
 def _write(results: Sequence[Any], file: Path) -> None:
