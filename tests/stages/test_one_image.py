@@ -62,13 +62,10 @@ def edited(folder, name, change):
 def another_picture(rows, folder):
     """Replace the picture of the second image, which keeps its name."""
     name = rows["image_id"].unique().sort()[1]
-    file = rows.filter(pl.col("image_id") == name)["image_file"][0]
+    file = rows.filter(pl.col("image_id") == name)["image_files"][0][0]
     Image.open(folder / file).transpose(Image.Transpose.FLIP_TOP_BOTTOM).save(folder / "images/edited.png")
-    is_edited = pl.col("image_id") == name
-    return rows.with_columns(
-        image_file=pl.when(is_edited).then(pl.lit("images/edited.png")).otherwise("image_file"),
-        image_sha256=pl.when(is_edited).then(pl.lit("e" * 64)).otherwise("image_sha256"),
-    )
+    edited = pl.lit(["images/edited.png"])
+    return rows.with_columns(image_files=pl.when(pl.col("image_id") == name).then(edited).otherwise("image_files"))
 
 
 def another_gold_answer(rows, folder):
