@@ -449,6 +449,27 @@ MUTANTS = (
         'return is_alive(owner["pid"])',
         ("store/test_partial.py", "store/test_gc.py"),
     ),
+    Mutant(
+        "a kept batch of another checkpoint is taken",
+        "store/batches.py",
+        "inputs = {name: digest for name, digest in self.action.inputs.items() if name not in self.by_row}",
+        "inputs = {}",
+        ("models/test_finished.py",),
+    ),
+    Mutant(
+        "a kept batch of another picture is taken",
+        "models/finished.py",
+        "return [value.text, [*map(_content, value.images)], value.image_name, value.row, value.prefix]",
+        "return [value.text, value.image_name, value.row, value.prefix]",
+        ("models/test_finished.py", "stages/test_one_image.py"),
+    ),
+    Mutant(
+        "a damaged batch is read",
+        "store/batches.py",
+        'return file.name.split(".")[1:2] != [sha256_file(file)]',
+        "return False",
+        ("models/test_finished.py", "store/test_graph.py"),
+    ),
     # --- declared
     Mutant(
         "a setting that is not known is ignored",

@@ -75,6 +75,18 @@ def test_the_table_has_the_modules_of_which_something_can_run(package):
     ]
 
 
+def test_who_only_imports_a_module_has_nothing_of_its_files(package):
+    (package / "stages/other.py").write_text("from mini.grading import parse\n\n\ndef compute():\n    return 1\n")
+    assert _closure(package, "mini.stages.other") == [".grading._tags", ".stages.other"]  # an import may have effects
+    assert CodeIndex(package).way_to(["mini.stages.other"], "grading/none.json") == []
+
+
+def test_the_way_to_a_data_file_names_the_modules_on_it(package):
+    (package / "stages/other.py").write_text("from mini.stages.grade import compute\n\n\ndef run():\n    compute()\n")
+    way = CodeIndex(package).way_to(["mini.stages.other"], "grading/table.json")
+    assert way == ["mini.stages.other", "mini.stages.grade", "mini.grading.parse"]
+
+
 def test_type_checking_imports_and_modules_that_cannot_change_results_do_not_count(package):
     assert not {".training.grpo", ".progress"} & set(_closure(package))
 
@@ -290,6 +302,7 @@ _OF_OTHERS = {
         ("NotedStep", "note_steps", "say", "steps_file", "track", "work_on"), "what people see"
     ),
     "dualread.source_snapshot": dict.fromkeys(("install", "read"), "the bytes of a file that is in the key"),
+    "dualread.store.batches": dict.fromkeys(("current", "read_by_row"), "where an equal batch was computed before"),
     "dualread.store.digest": {
         "MANIFEST_NAME": "the name of a file",
         "read_json": "a file that the runner has compared with its manifest, or the training's own",

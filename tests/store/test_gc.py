@@ -4,8 +4,10 @@ import shutil
 
 import pytest
 
+from dualread.store.batches import RECORDED, Batches, batch_files
 from dualread.store.copy import write_lock
-from dualread.store.gc import leftovers, remove
+from dualread.store.gc import BATCH, leftovers, remove
+from dualread.store.key import Action
 from dualread.store.record import HOST, birth
 from dualread.store.store import Store
 from tests.store.entries import HOUR, grow_old, publish
@@ -134,3 +136,26 @@ def test_removing_leftovers_leaves_what_is_needed(store, tmp_path):
     assert list(store.stored_keys()) == [kept.key]
     assert list((store.root / "partial").iterdir()) == []
     assert list((store.root / "tmp").iterdir()) == []
+
+
+def test_batches_stay_as_long_as_an_entry_that_was_made_from_them(store, tmp_path):
+    batches = Batches(
+        store=store, action=Action(stage="s", code="c", spec={}, inputs={}, packages={}), confirm=lambda: None
+    )
+    for name in ("a" * 64, "b" * 64, "c" * 64, "d" * 64):
+        batches.keep(name, lambda file: file.write_text("12345"))
+    results = tmp_path / "results" / "small" / "top"
+    publish(store, "top", {"a": "1"}, output=results, **{RECORDED: ["a" * 64, "b" * 64]})
+    old = publish(store, "top", {"a": "2"}, spec={"n": 1}, **{RECORDED: ["b" * 64, "c" * 64]})
+    for path in (store.entry(old.key), *batch_files(store)):
+        grow_old(path, 2 * HOUR)
+
+    def listed(**options):
+        return {it.key[0]: (it.size, it.kept) for it in _found(store, tmp_path, **options) if it.kind == BATCH}
+
+    of_killed = {"d": (5, "for a week, to resume from")}  # of no entry
+    assert listed() == {"c": (5, None)} | of_killed
+    assert listed(batches=True) == dict.fromkeys("abc", (5, None)) | of_killed
+    for leftover in _found(store, tmp_path):
+        remove(leftover, store)
+    assert [file.name[0] for file in batch_files(store)] == ["a", "b"]

@@ -1,14 +1,17 @@
 """What artifacts were made from: targets, trees, damages, and what one walk reaches."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from dualread.errors import ArtifactError
+from dualread.store.batches import RECORDED, Batches, batch_files
 from dualread.store.digest import raw_digest
 from dualread.store.graph import Graph, Lineage, damages, keys_below, reachable, walk
 from dualread.store.key import Action
+from dualread.store.manifest import RECORD_NAME
 from dualread.store.place import find_key, find_target
 from dualread.store.results import link
 from dualread.store.store import Store
@@ -91,6 +94,20 @@ def test_a_damaged_file_that_everything_was_made_from_is_reported_once(store, st
     path.write_text("9")
     (sentence,) = _sentences(store)
     assert sentence.startswith(f"{path}: sha256")
+
+
+def test_a_damaged_batch_of_an_entry_is_reported(store, study):
+    batches = Batches(store=store, action=study["manifest"].action, confirm=lambda: None)
+    batches.keep("a" * 64, lambda file: file.write_text("12345"))
+    record = store.entry(study["manifest"].key) / RECORD_NAME
+    record.chmod(0o644)
+    record.write_text(json.dumps({**json.loads(record.read_text()), RECORDED: ["a" * 64, "b" * 64]}))
+    assert _sentences(store) == []
+    [file] = batch_files(store)
+    file.chmod(0o644)
+    file.write_text("12346")
+    (sentence,) = _sentences(store)
+    assert sentence.startswith(f"{file}: a batch of build_manifest")
 
 
 def test_a_raw_input_that_changed_is_found(store, study, tmp_path):

@@ -109,6 +109,13 @@ def test_an_edited_module_an_edited_setting_and_another_package_are_named(study)
     ]
 
 
+def test_a_data_file_has_the_modules_by_which_a_stage_reaches_it(study):
+    study.index.tables = {**study.tables, "compute_metrics": {**study.tables["compute_metrics"], "file:a.json": "1"}}
+    study.index.way_to = lambda roots, file: ["rewards", "canonical"] if file == "a.json" else []
+    study.plan("compute_metrics", METRICS, {"n": 1}, {"graded": f"{GRADED}/MANIFEST.json"}, at=2)
+    assert study.reasons() == [f"compute_metrics {METRICS}:", "  code file:a.json: added, by rewards -> canonical"]
+
+
 def test_artifacts_with_the_same_reasons_are_counted_and_three_are_named(study):
     """The metrics are made from five grades, of which all have the same new setting and one has another one, too."""
     outputs = [f"results/small/grades/{name}" for name in "abcde"]

@@ -366,7 +366,8 @@ def read_states(
 
     # Rows about one image follow each other, so that it is encoded once per batch.
     order = sorted(range(len(requests)), key=lambda i: (requests[i].image_name, len(completions[i]), i))
-    return in_batches(order, batch_size, of_batch, Replayed, Positions, label="replaying (batches)")
+    rows, label = [requests, completions, *([prompts] if prompts else [])], "replaying (batches)"
+    return in_batches(order, batch_size, of_batch, Replayed, Positions, rows=rows, label=label)
 
 
 def take_measure(
@@ -389,6 +390,7 @@ def take_measure(
 
     # Prompts of one length are read together, and those are mostly of texts of one length.
     order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text), requests[i].image_name, i))
-    measured = in_batches(order, batch_size, of_batch, label="measuring (batches)")
+    rows, label = [requests, completions], "measuring (batches)"
+    measured = in_batches(order, batch_size, of_batch, rows=rows, label=label)
     names = measured[0] if measured else ()
     return {name: np.stack([row[name] for row in measured]).astype(np.float32) for name in names}

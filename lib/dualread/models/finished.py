@@ -1,51 +1,71 @@
-"""Results of batches that a killed job leaves behind, so that the same job goes on after the last of them.
+"""Results of batches are kept in the store, and read where a later job would compute an equal batch.
 
-A job that is killed is started again with the same key (`dualread.store.partial`), and so with the same batches: what
-comes out has the bytes of a job that nobody killed. Outside of a job, and with a single batch, nothing is kept.
+A batch is equal if all that its computation reads is: code, settings, checkpoint and packages, as in a job's key, and
+the content of its rows in their order (`dualread.store.batches`). It is then computed in the same way wherever it
+stands, so what comes out has the bytes of a job from nothing: after an edit of some rows, and after a kill, when the
+same job goes on after its last batch. Outside of a job nothing is kept.
 """
 
-import contextlib
 import dataclasses
-import os
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from PIL.Image import Image
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.data.images import content_sha256
 from dualread.errors import ArtifactError
+from dualread.models.actor import Request
+from dualread.models.images.base import ChangedImage
 from dualread.progress import track
-from dualread.store import partial
+from dualread.store import batches as store_batches
 
 T = TypeVar("T")
 
 
 def each_batch(
-    batches: Sequence[Sequence[int]], compute: Callable[[Sequence[int]], Sequence[T]], *kinds: type, label: str
+    batches: Sequence[Sequence[int]],
+    compute: Callable[[Sequence[int]], Sequence[T]],
+    *kinds: type,
+    rows: Sequence[Sequence[Any]],
+    label: str,
 ) -> Iterator[tuple[Sequence[int], Sequence[T]]]:
-    """Yield each batch with its results, which are computed, or read if a killed job has computed them.
+    """Yield each batch with its results, which are computed, or read if a job has computed an equal batch.
 
     Args:
         batches: The rows of each batch.
         compute: Returns one result per row of a batch.
         kinds: The data classes of which results consist. Their fields hold these, arrays, numbers, texts, None, and
             lists, tuples and mappings of them.
-        label: What the batches are, for progress.
+        rows: All that `compute` reads and that differs between rows, each by row: requests, and values for JSON.
+        label: What is computed, for progress; other computations of the same job have other labels.
     """
-    folder = partial.directory() if len(batches) > 1 else None
-    for k, batch in enumerate(track(batches, total=len(batches), label=label)):
-        file = None if folder is None else folder / f"{k}.safetensors"
+    kept = store_batches.current()
+    for batch in track(batches, total=len(batches), label=label):
+        if kept is None:
+            yield batch, compute(batch)
+            continue
+        kept.names.append(name := kept.name([label, [[_content(values[i]) for values in rows] for i in batch]]))
+        file = kept.find(name)
         results = None if file is None else _read(file, kinds)
         if results is None or len(results) != len(batch):
             results = compute(batch)
-            if file is not None:
-                _write(file, results)
+            kept.keep(name, functools.partial(_write, results))
+        else:
+            kept.n_read += 1
         yield batch, results
 
 
 def in_batches(
-    order: Sequence[int], size: int, compute: Callable[[Sequence[int]], Sequence[T]], *kinds: type, label: str
+    order: Sequence[int],
+    size: int,
+    compute: Callable[[Sequence[int]], Sequence[T]],
+    *kinds: type,
+    rows: Sequence[Sequence[Any]],
+    label: str,
 ) -> list[T]:
     """Return the result of every row, 0 to n - 1; `order` has all of them, and `size` together are computed at once.
 
@@ -53,22 +73,28 @@ def in_batches(
     """
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     results: dict[int, T] = {}
-    for batch, results_of_batch in each_batch(batches, compute, *kinds, label=label):
+    for batch, results_of_batch in each_batch(batches, compute, *kinds, rows=rows, label=label):
         results.update(zip(batch, results_of_batch, strict=True))
     return [results[i] for i in range(len(order))]
 
 
-def _write(file: Path, results: Sequence[Any]) -> None:
-    """Keep results, at once or not at all; a full disk is no reason to stop."""
+def _content(value: Any) -> Any:
+    """Return what a computation reads of a value, as JSON: of images their content, of a request all."""
+    if isinstance(value, Request):
+        return [value.text, [*map(_content, value.images)], value.image_name, value.row, value.prefix]
+    if isinstance(value, ChangedImage):
+        return [content_sha256(value.source), value.content, value.changes, value.draw]
+    return content_sha256(value) if isinstance(value, Path | Image) else value
+
+
+def _write(results: Sequence[Any], file: Path) -> None:
     arrays: dict[str, np.ndarray] = {}
     packed = [_packed(result, arrays) for result in results]
-    with contextlib.suppress(OSError):
-        write_tensors(beside := file.with_suffix(".new"), arrays, {"results": packed})
-        os.replace(beside, file)
+    write_tensors(file, arrays, {"results": packed})
 
 
 def _read(file: Path, kinds: Sequence[type]) -> list[Any] | None:
-    """Return the results of a batch; None if they were not kept, or are damaged."""
+    """Return the results of a batch; None if they cannot be read."""
     known = {kind.__name__: kind for kind in kinds}
     try:
         arrays = read_tensors(file)

@@ -15,16 +15,18 @@ from dualread.models.conditions import Asked, asked
 from dualread.schema.answers import ShardSpec
 from dualread.schema.base import Wire
 from dualread.schema.columns import GENERATIONS, MANIFEST, PAIRS
+from dualread.store.batches import read_by_row
 
 
 def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> Iterator[Asked]:
-    """Yield what the shard asks, sorted by sample_id and draw.
+    """Yield what the shard asks, sorted by sample_id and draw; of these inputs, batches read their own rows alone.
 
     Args:
         shard: The shard or view.
         inputs: `manifest`; `pairs` for donor images; `generations`, the committed completions, for a prompt that
             contains the answer.
     """
+    read_by_row("manifest", "pairs", "generations")
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
     answers = None

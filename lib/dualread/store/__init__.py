@@ -6,7 +6,8 @@ program of a job (`job` reads what it has to make); its `runner` puts the `key` 
 finds the entry, or publishes what the stage computes, with a `manifest`. `results` shows it below results/.
 
 The rest can be skipped. `digest` hashes files and folders, `record` notes how an entry was computed and by which
-process, `partial` keeps checkpoints for a job that is killed, and `disk` lets several users write and explains errors.
+process, `batches` keeps what a later job can take, `partial` keeps checkpoints for a job that is killed, and `disk`
+lets several users write and explains errors.
 `forked` runs a job in a child of `forkserver`, whose processes have imported the packages of a run; `layers` starts
 them. `graph` walks from an artifact to all that it was made from, `differences` says why results differ, `place` finds
 the store of a study, what a command's target names, and which results folders use a store, `gc` finds the entries that

@@ -82,11 +82,10 @@ class CodeIndex(Modules):
         parts: dict[str, list[tuple[int, str]]] = {}
         for module, part in self.closure(roots):
             source = self._source(module)
-            if part == IMPORTED:
-                files.update(dict.fromkeys(source.data_files, module))
-            elif isinstance(part, str) and part not in (ALL, HELD):
+            if isinstance(part, str) and part not in (ALL, HELD, IMPORTED):
                 parts.setdefault(module, []).append((-1, f"{part}={source.aliases[part]}"))
-            elif isinstance(part, int):
+            elif isinstance(part, int):  # who imports a module, and uses nothing of it, has nothing of its files
+                files.update(dict.fromkeys(source.data_files, module))
                 parts.setdefault(module, []).append((part, source.definitions[part].digest))
             if part == IMPORTED and len(order := self._registering(module)) > 1:
                 parts.setdefault(module, []).append((-2, f"order={order}"))
@@ -142,6 +141,23 @@ class CodeIndex(Modules):
             self._cache.save()
             self._closures[roots] = seen
         return self._closures[roots]
+
+    def way_to(self, roots: Iterable[str], file: str) -> list[str]:
+        """Return the modules by which code of `roots` reaches a data file, on the shortest way; none if it does not."""
+        roots = tuple(roots)
+        if (index := self._index_of(roots)) is not self:
+            return index.way_to(roots, file)
+        before: dict[Node, Node | None] = {(root, ALL): None for root in roots if not root.startswith(_FILE)}
+        for node in (todo := list(before)):  # grows
+            if file in self._source(node[0]).data_files:
+                way = [node[0]]
+                while (earlier := before[node]) is not None:
+                    way, node = [earlier[0], *way], earlier
+                return list(dict.fromkeys(way))
+            new = [reached for reached in dict.fromkeys(self._found(*node)) if reached not in before]
+            before.update(dict.fromkeys(new, node))
+            todo += new
+        return []
 
     def _is_computed(self, module: str, part: int | str, seen: set[Node]) -> bool:
         """Return whether a part of a module computes the name of a module that it imports."""

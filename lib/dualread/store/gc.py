@@ -1,11 +1,11 @@
-"""Find and remove what no study needs: entries, checkpoints of killed jobs, scratch directories, damaged entries.
+"""Find and remove what no study needs: entries, their batches, checkpoints of killed jobs, scratch directories.
 
-A study needs the artifacts that its MANIFEST.json files and its results.lock name, and everything that these were made
-from. All results folders that are registered in the store count. Of the rest, the following is kept:
+A study needs the artifacts that its MANIFEST.json files and its results.lock name, everything that these were made
+from, and the batches of all these. All results folders registered in the store count. Of the rest, this is kept:
 
 - what was written within the last hour, because a running workflow may be about to link it;
 - what a running process uses: the folder whose lease it holds, or its scratch directory on this host;
-- for a week: checkpoints of killed jobs, and scratch directories of other hosts, whose processes may still be running.
+- for a week: what killed jobs can go on from, and scratch directories of other hosts, whose processes may still run.
 """
 
 import os
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
+from dualread.store.batches import RECORDED, batch_files
 from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.disk import described, make_folder
 from dualread.store.graph import Graph, keys_below, reachable
@@ -27,14 +28,15 @@ from dualread.store.store import Store
 _HOUR = 3600.0
 _WEEK = 7 * 24 * _HOUR
 _KILLED, _DAMAGED = "work of a killed job", "damaged entry"
+BATCH = "batch of answers"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A directory of the store that no study needs.
+    """A directory of the store that no study needs, or the file of a batch.
 
     Attributes:
-        path: The directory.
+        path: The directory or file.
         kind: The stage of an entry, or a description of anything else.
         key: The key of the entry, or of the entry that the directory was meant for.
         seconds: Time since something in it was last written.
@@ -53,7 +55,12 @@ class Leftover:
 
 
 def leftovers(
-    store: Store, *, results: Iterable[Path], locks: Iterable[Path] = (), lost: Collection[Root] = ()
+    store: Store,
+    *,
+    results: Iterable[Path],
+    locks: Iterable[Path] = (),
+    lost: Collection[Root] = (),
+    batches: bool = False,
 ) -> Iterator[Leftover]:
     """Yield what no study in the `results` folders and in the registered folders needs; change nothing.
 
@@ -62,6 +69,7 @@ def leftovers(
         results: Folders with studies, registered or not.
         locks: Lock files; what they name is needed as well.
         lost: Registered folders to ignore.
+        batches: Whether the batches of entries that are needed are listed, too: no entry is made from them again.
 
     Raises:
         ArtifactError: A folder, a manifest or a lock cannot be read, so it is not known what it needs.
@@ -93,6 +101,12 @@ def leftovers(
         here = host == HOST and pid.isdecimal()
         kept = "in use" if here and is_alive(int(pid)) else None
         yield _leftover(folder, "unfinished result", key, kept, not here)
+    recorded = {key: store.record(key).get(RECORDED, ()) for key in store.stored_keys()}
+    finished = {name for names in recorded.values() for name in names}
+    needed = set() if batches else {name for key in reached for name in recorded.get(key, ())}
+    for file in batch_files(store):
+        if (name := file.name.partition(".")[0]) not in needed:
+            yield _leftover(file, BATCH, name, None, name not in finished)
     for folder in (*_directories(store.root / "damaged"), *sorted(store.root.glob("??/*.damaged.*"))):
         yield _leftover(folder, _DAMAGED, folder.name.partition(".")[0], None)
 
@@ -107,7 +121,7 @@ def remove(leftover: Leftover, store: Store) -> None:
     try:
         make_folder(hidden.parent, store.root)
         leftover.path.rename(hidden)
-        shutil.rmtree(hidden)
+        shutil.rmtree(hidden) if hidden.is_dir() else hidden.unlink()
         if leftover.path.parent.name == "partial":
             leftover.path.with_name(f"{leftover.path.name}.lease").unlink(missing_ok=True)
     except FileNotFoundError:
@@ -122,8 +136,8 @@ def _leftover(path: Path, kind: str, key: str, kept: str | None, resumable: bool
     size = freed = 0
     # The mtimes of folders count as well: a new hard link changes only a file's ctime, a rename only a folder's mtime.
     newest = 0.0
-    for parent, _, files in os.walk(path):
-        newest = max(newest, os.stat(parent).st_mtime)
+    for parent, _, files in os.walk(path) if path.is_dir() else [(path.parent, [], [path.name])]:
+        newest = max(newest, os.stat(parent).st_mtime) if path.is_dir() else newest
         for name in files:
             status = os.lstat(os.path.join(parent, name))
             newest = max(newest, status.st_mtime)
@@ -133,7 +147,7 @@ def _leftover(path: Path, kind: str, key: str, kept: str | None, resumable: bool
     if kept is None and seconds < _HOUR:
         kept = "written within the last hour"
     elif kept is None and resumable and seconds < _WEEK:
-        kept = "for a week, to resume from" if kind == _KILLED else "another host may be using it"
+        kept = "for a week, to resume from" if kind in (_KILLED, BATCH) else "another host may be using it"
     return Leftover(path=path, kind=kind, key=key, seconds=seconds, size=size, freed=freed, kept=kept)
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
+from dualread.store.batches import RECORDED, batch_files, is_damaged
 from dualread.store.digest import raw_digest
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.place import Target, study_folder
@@ -203,6 +204,9 @@ def damages(target: Target, store: Store, locked: Mapping[str, str] | None = Non
                 yield f"{path}: changed since {reader} read it as {name}"
         if locked and locked.get(key, manifest.digest) != manifest.digest:
             yield f"{directory}: its files are others than the study's results.lock records; somebody replaced them"
+        for file in (file for name in store.record(key).get(RECORDED, ()) for file in batch_files(store, name)):
+            if is_damaged(file):
+                yield f"{file}: a batch of {reader} is damaged; remove it, and it is computed again if it is needed"
         digests[key], inputs[key] = manifest.digest, [*manifest.input_keys.values()]
         readers |= {parent: reader for parent in inputs[key] if parent not in readers}
         reads += [(reader, name, parent, manifest.action.inputs[name]) for name, parent in manifest.input_keys.items()]

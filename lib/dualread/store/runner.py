@@ -18,7 +18,7 @@ from dualread.digests import MANIFEST_NAME, canonical_json
 from dualread.errors import ArtifactError
 from dualread.machine import return_freed_memory
 from dualread.progress import say, work_on
-from dualread.store import partial
+from dualread.store import batches, partial
 from dualread.store.belongs import RunIdentity, check
 from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
 from dualread.store.digest import StatCache, raw_digest
@@ -139,6 +139,15 @@ class Runner:
     def _compute(
         self, entry: Entry, inputs: Mapping[str, Input], action: Action, modules: Mapping[str, str]
     ) -> tuple[Manifest, str]:
+        def confirm() -> None:
+            if changed := replaced(action.packages):
+                raise ArtifactError(
+                    f"{', '.join(changed)}: replaced while {self._stage} ran, so its result cannot be stored under any"
+                    " key. Run the same command again."
+                )
+            for name, item in inputs.items():  # a later run may make one again while this job outlives its own
+                self._confirm(name, item)
+
         for name, item in inputs.items():
             self._verify(name, item)
         compute: Compute = importlib.import_module(f"dualread.stages.{self._stage}").compute
@@ -148,6 +157,7 @@ class Runner:
             self._store.scratch("sources") as sources,
             contextlib.ExitStack() as handing_on,
             partial.offered(self._store, action.key, action),
+            batches.offered(self._store, action, confirm) as of_entry,
         ):
             started = time.monotonic()
             try:
@@ -157,22 +167,16 @@ class Runner:
                 if is_no_space(error, self._store.root):
                     raise ArtifactError(no_space(self._store.root)) from error
                 raise
-            if changed := replaced(action.packages):
-                raise ArtifactError(
-                    f"{', '.join(changed)}: replaced while {self._stage} ran, so its result cannot be stored under any"
-                    " key. Run the same command again."
-                )
-            for name, item in inputs.items():  # a later run may make one again while this job outlives its own
-                self._confirm(name, item)
+            confirm()
             record = {
                 **measured(time.monotonic() - started),
                 "summary": summary,
                 "output": str(entry.output),
                 "input_paths": {name: str(item.path) for name, item in inputs.items()},
                 "modules": modules,
-            }
+            } | ({batches.RECORDED: of_entry.names} if of_entry.names else {})
             keys = {name: item.key for name, item in inputs.items() if item.key}
-            return self._store.publish(out, action, input_keys=keys, record=record), summary
+            return self._store.publish(out, action, input_keys=keys, record=record), f"{summary}{of_entry.summary()}"
 
     def _verify(self, name: str, item: Input) -> None:
         if item.key is None or (item.path, item.digest) in self._verified:

@@ -138,8 +138,11 @@ def changes(output: str, plan: Plan, store: Store) -> Iterator[str]:
         return
     if made.action.stage != stage:
         yield f"stage: {made.action.stage} -> {stage}"
-    modules = library(store.root / SOURCES_NAME).table(stage_roots(stage, entry.spec))
-    yield from changed(made.action, now, store.record(made.key).get("modules", {}), modules)
+    index, roots = library(store.root / SOURCES_NAME), stage_roots(stage, entry.spec)
+    for line in changed(made.action, now, store.record(made.key).get("modules", {}), index.table(roots)):
+        file = line.removeprefix("code file:").partition(": ")[0] if line.startswith("code file:") else ""
+        way = index.way_to(roots, file) if file else []  # none where the spec names the file
+        yield f"{line}, by {' -> '.join(way)}" if way else line
     for name in sorted(now.inputs.keys() | made.action.inputs.keys()):
         if now.inputs.get(name) != made.action.inputs.get(name):
             known = "" if now.inputs.get(name, "-") else " is not there, and would not be the one that was read"

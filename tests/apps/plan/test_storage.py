@@ -22,7 +22,7 @@ def test_disk_of_one_tiny_actor():
     assert kinds["checkpoints"] == 2 * 7e6
     assert kinds["images"] == 172 * 4000
     replayed = 800 + 192 + 3 * 384
-    assert kinds["features"] == replayed * 6 * 128 * 4
+    assert kinds["features"] == kinds["batches, kept for edits"] == replayed * 6 * 128 * 4
 
 
 def test_states_that_the_generation_keeps_are_stored_twice():
@@ -30,6 +30,7 @@ def test_states_that_the_generation_keeps_are_stored_twice():
     before, after = (disk_of(study_of({"only": only, "replay": replay})) for replay in ({}, {"from": "generation"}))
     # six vectors of 128 numbers per answer to train, validation, and test under original and donor images
     assert after["features"] - before["features"] == (800 + 192 + 2 * 384) * 6 * 128 * 4
+    assert after["batches, kept for edits"] == before["batches, kept for edits"]
 
 
 def test_checkpoints_have_the_size_of_downloaded_or_trained_weights():

@@ -33,7 +33,8 @@ class Download:
 
 def disk_of(study: PlannedStudy) -> dict[str, float]:
     """Return {kind of artifact: bytes}; answers, readers, confidences and metrics are a small part of these."""
-    kinds, assumed, shards = {"images": 0.0, "checkpoints": 0.0, "features": 0.0}, study.costs["assumed"], study.shards
+    kinds = {"images": 0.0, "checkpoints": 0.0, "features": 0.0, "batches, kept for edits": 0.0}
+    assumed, shards = study.costs["assumed"], study.shards
     for name, dataset in study.config["datasets"].items():
         unit = assumed["phantom_image_bytes" if "phantom" in dataset["source"] else "image_bytes"]
         kinds["images"] += sum(study.sizes.of(name, split).images for split in dataset["splits"]) * unit
@@ -47,9 +48,11 @@ def disk_of(study: PlannedStudy) -> dict[str, float]:
                 kinds["checkpoints"] += n_seeds * _checkpoint(name, backbone, _FLOAT32 if trains_all else _BFLOAT16)
             replayed = shards.replayed(actor) if actor in shards.answering and actor not in shards.given else []
             # States that a generation keeps stand beside its answers, too.
-            stored = [*replayed, *(shard for shard in replayed if shards.pass_reading(actor, shard))]
-            n = sum(study.answers([shard]) for shard in stored)
-            kinds["features"] += n_seeds * n * len(VECTORS) * (width_of(backbone) if n else 0) * _FLOAT32
+            twice = [shard for shard in replayed if shards.pass_reading(actor, shard)]
+            n, n_more = (sum(study.answers([shard]) for shard in part) for part in (replayed, twice))
+            size = n_seeds * len(VECTORS) * (width_of(backbone) if n else 0) * _FLOAT32
+            kinds["features"] += (n + n_more) * size
+            kinds["batches, kept for edits"] += n * size
     for name, backbone in study.opened.items():
         kept = [study.settings(name, actor) for actor in study.trained]
         if any(settings.save_every and settings.lora is None for settings in kept):

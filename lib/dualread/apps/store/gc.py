@@ -5,6 +5,7 @@ from pathlib import Path
 
 from dualread.apps.text import size_text
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.store.batches import batch_files
 from dualread.store.gc import leftovers, remove
 from dualread.store.place import HELP as STORE_HELP
 from dualread.store.place import Root, registered, store_of
@@ -23,9 +24,13 @@ registered folders count. A registered folder that no longer exists is reported,
 --delete. If a folder of another machine cannot be seen from this one, nothing is removed until you declare it gone with
 --forget. To keep what a results.lock in another place names, give it with --keep.
 
+The store also keeps the batches in which answers and states were computed, so that an edit of one image computes no
+others again. They go with the last entry that was made of them. No result is read from them, so --batches gives up
+those of needed entries, too; the last line but one says what all of them weigh.
+
 Some of the rest is kept for now: what was written within the last hour, what a running process uses, and for a week the
-checkpoints of killed trainings and the scratch directories of other hosts. Removing a damaged entry does not free files
-that a results folder still links; the sizes printed as freed take this into account.
+checkpoints and batches of killed jobs and the scratch directories of other hosts. Removing a damaged entry does not
+free files that a results folder still links; the sizes printed as freed take this into account.
 """
 
 
@@ -42,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", metavar="LOCK", type=Path, nargs="+", default=[], help="also keep what these lock files name"
     )
+    parser.add_argument("--batches", action="store_true", help="also batches of entries that are needed")
     parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 
@@ -49,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     """Print what no study needs, and remove it if asked to; return the exit code."""
     store, n_shown = store_of(None, options.store), 20
     lost = _lost(options, store)
-    unneeded = list(leftovers(store, results=options.results or [Path("results")], locks=options.keep, lost=lost))
+    results = options.results or [Path("results")]
+    unneeded = list(leftovers(store, results=results, locks=options.keep, lost=lost, batches=options.batches))
     unneeded.sort(key=lambda entry: (-entry.size, entry.kind, entry.key))
     for entry in unneeded if options.all else unneeded[:n_shown]:
         kept = f"  kept: {entry.kept}" if entry.kept else ""
@@ -64,6 +71,9 @@ def run(options: argparse.Namespace) -> int:
         size, freed = sum(entry.size for entry in members), sum(entry.freed for entry in members)
         linked = "" if freed == size else f", of which {size_text(freed)} freed (the rest is linked elsewhere)"
         print(f"  {kind}: {len(members):,}, {size_text(size)}{linked}")
+    if batches := batch_files(store):
+        size = size_text(sum(file.stat().st_size for file in batches))
+        print(f"  the store keeps {len(batches):,} batches of answers and states, {size}")
     if not options.delete:
         counted = f"{len(going):,} of {len(unneeded):,} unneeded entries and folders"
         size = size_text(sum(entry.freed for entry in going))

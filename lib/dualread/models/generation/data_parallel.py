@@ -40,6 +40,14 @@ def by_image(requests: Sequence[Request]) -> list[int]:
     return sorted(range(len(requests)), key=lambda i: (requests[i].image_name, i))
 
 
+def by_length(requests: Sequence[Request], *, by_image: bool) -> list[int]:
+    """Return the positions of `requests` sorted by the length of their texts, and before that by image on request."""
+    # Ties are broken by position, so the order depends on the list of requests and on nothing else.
+    lengths = [len(request.text) + len(request.prefix) for request in requests]
+    names = [request.image_name if by_image else "" for request in requests]
+    return sorted(range(len(requests)), key=lambda i: (names[i], lengths[i], i))
+
+
 def partition(requests: Sequence[Request], n: int) -> list[list[int]]:
     """Split the positions of `requests` into `n` parts whose sizes differ by at most one.
 

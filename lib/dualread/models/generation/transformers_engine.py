@@ -1,4 +1,4 @@
-"""Generation with `transformers`: batches of prompts of similar length, padded on the left.
+"""Generation with `transformers`: batches of prompts of similar length, or about one image, padded on the left.
 
 Suited to tiny models and small machines; it runs in the main environment. The loop over tokens is written out here,
 because `model.generate` would encode the prompt and its image again for every sample.
@@ -19,10 +19,9 @@ from dualread.models.actor import (
 )
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened, open_checkpoint
-from dualread.models.finished import in_batches
+from dualread.models.finished import each_batch, in_batches
 from dualread.models.generation._transformers_stream import complete
-from dualread.models.generation.data_parallel import by_image
-from dualread.progress import track
+from dualread.models.generation.data_parallel import by_image, by_length
 from dualread.schema.base import Positive, Section, Wire
 from dualread.schema.recorded import USUAL, Facts
 
@@ -34,18 +33,20 @@ class Settings(Section):
 
     batch_size: Positive
     """Completions in one batch. Results do not depend on it."""
+    by_image: bool | None = None
+    """Whether a batch has questions about few images, so that an edit of one answers few others again."""
 
 
 def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> "TransformersEngine":
-    """Load `checkpoint`; `engine` holds the `batch_size`, the number of completions that are generated at once."""
-    return TransformersEngine(open_checkpoint(checkpoint, settings, facts), engine["batch_size"])
+    """Load `checkpoint`; `engine` is what `Settings` declares."""
+    return TransformersEngine(open_checkpoint(checkpoint, settings, facts), **engine)
 
 
 class TransformersEngine:
     """Implements `dualread.models.actor.AnsweringActor` with `transformers`."""
 
-    def __init__(self, opened: Opened, batch_size: int):
-        self._opened = opened
+    def __init__(self, opened: Opened, batch_size: int, by_image: bool | None = None):
+        self._opened, self._by_image = opened, bool(by_image)
         self.model = opened.model
         self.encoder = opened.encoder
         self.forbidden = list(opened.forbidden)
@@ -61,8 +62,8 @@ class TransformersEngine:
         def of_batch(batch: Sequence[int]) -> list[list[Completion]]:
             return self._complete([requests[i] for i in batch], decoding, collecting)
 
-        size = max(1, self.batch_size // decoding.n_samples)
-        return in_batches(_by_length(requests), size, of_batch, *kinds, label="generating (batches)")
+        order, size = by_length(requests, by_image=self._by_image), max(1, self.batch_size // decoding.n_samples)
+        return in_batches(order, size, of_batch, *kinds, rows=[requests], label="generating (batches)")
 
     def _complete(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None
@@ -96,21 +97,19 @@ class TransformersEngine:
         by_tree: dict[Any, list[int]] = {}
         for i, of_request in enumerate(continuations):
             by_tree.setdefault(tuple(map(tuple, of_request)), []).append(i)
-        batches: list[tuple[Any, list[int]]] = []
-        for ids, rows in by_tree.items():
-            order, size = [rows[k] for k in _by_length([requests[i] for i in rows])], self.batch_size
-            batches += [(ids, order[start : start + size]) for start in range(0, len(order), size)]
-        results: dict[int, Loglikelihoods] = {}
-        for ids, batch in track(batches, total=len(batches), label="scoring continuations (batches)"):
+        batches: list[list[int]] = []
+        for same in by_tree.values():
+            order = [same[k] for k in by_length([requests[i] for i in same], by_image=self._by_image)]
+            batches += [order[start : start + self.batch_size] for start in range(0, len(order), self.batch_size)]
+
+        def of_batch(batch: Sequence[int]) -> list[Loglikelihoods]:
             prompts = self._encode([requests[i] for i in batch])
-            values = score(self._opened, prompts, ids)
-            results |= {
-                i: Loglikelihoods(prompt_token_ids=prompt.token_ids, values=of_prompt)
-                for i, prompt, of_prompt in zip(batch, prompts, values, strict=True)
-            }
+            values = score(self._opened, prompts, tuple(map(tuple, continuations[batch[0]])))
+            return [
+                Loglikelihoods(prompt_token_ids=p.token_ids, values=v) for p, v in zip(prompts, values, strict=True)
+            ]
+
+        rows, label, results = [requests, continuations], "scoring continuations (batches)", dict[int, Loglikelihoods]()
+        for batch, scored in each_batch(batches, of_batch, Loglikelihoods, rows=rows, label=label):
+            results |= zip(batch, scored, strict=True)
         return [results[i] for i in range(len(requests))]
-
-
-def _by_length(requests: Sequence[Request]) -> list[int]:
-    # Ties are broken by position, so the batches depend on the list of requests and on nothing else.
-    return sorted(range(len(requests)), key=lambda i: (len(requests[i].text) + len(requests[i].prefix), i))
