@@ -1,8 +1,12 @@
 """The smoke study, from images to tables, run once (conftest.py); what it made, and what a second run makes."""
 
+import pytest
+
 from dualread.apps import main as program
 from tests.workflow.checkout import Checkout
 from tests.workflow.recomputed import inside, jobs
+
+pytestmark = pytest.mark.rest
 
 TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
 
