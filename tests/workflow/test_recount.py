@@ -53,7 +53,7 @@ def test_every_cell_agrees(results):
     assert judge(results) == []
 
 
-@pytest.mark.rest
+@pytest.mark.long  # it tests the second computation, which is edited seldom
 def test_a_changed_confidence_is_found_only_in_the_cells_of_its_method(copied):
     copy = copied("predictions")
     path = copy / "predictions/qwen3-vl-tiny/rlvr/29/saplma/predictions.parquet"

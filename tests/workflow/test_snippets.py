@@ -1,6 +1,5 @@
 """Everything that a page shows to be typed runs, in the order of the page, in a copy of the finished smoke study."""
 
-import importlib.util
 import os
 import re
 import shlex
@@ -242,29 +241,6 @@ def test_what_a_page_shows_runs(page, copy, capsys):
         elif one[0] not in DRY:
             assert one[0] == "dualread", one
             assert program.main(one[1]) == 0, (one, capsys.readouterr().err)
-
-
-# `make docs`, which each push runs, executes both, and a cell that fails stops it.
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("your_predictions", marks=pytest.mark.rest),
-        pytest.param("score_and_decide", marks=pytest.mark.long),
-    ],
-)
-def test_a_notebook_runs_and_its_page_shows_what_it_gave(name, copy):
-    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "docs/hooks/notebooks.py")
-    notebooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(notebooks)
-    text = (ROOT / f"docs/notebooks/{name}.py").read_text()
-    notebook = notebooks.executed(in_place(text), copy)
-    page = notebooks.markdown(notebook)
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert all(cell.execution_count for cell in cells)
-    assert page.count("```text\n") >= 4
-    assert "](data:image/png;base64," in page
-    with pytest.raises(Exception, match="ZeroDivisionError"):  # an error would stop the build of the site
-        notebooks.executed("# %%\n1 / 0\n", copy)
 
 
 @pytest.fixture(scope="module")
