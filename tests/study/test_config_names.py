@@ -2,10 +2,9 @@
 
 import pytest
 
-from dualread.errors import ConfigError
 from dualread.study import config as config_module
 from dualread.study.config import resolve
-from tests.study.embedded import EMBEDDED, ROOT, merged, problems
+from tests.study.embedded import EMBEDDED, merged, problems
 
 RECIPE = "backbones.qwen3-vl-tiny.source.pretrain"
 
@@ -57,12 +56,6 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
     assert expected in problems(changes)
 
 
-def test_a_prompt_that_is_not_there_is_named_before_anything_runs():
-    with pytest.raises(ConfigError, match=r"actors\.rlvr\.prompt: 'sharde': no such file in "):
-        resolve(merged(EMBEDDED, {"actors": {"rlvr": {"prompt": "sharde"}}}), root=ROOT)
-    resolve(EMBEDDED, root=ROOT)
-
-
 @pytest.mark.parametrize(
     ("changes", "where", "meant"),
     [
@@ -83,10 +76,6 @@ def test_a_prompt_that_is_not_there_is_named_before_anything_runs():
 def test_the_nearest_name_is_offered_wherever_a_name_is_unknown(changes, where, meant):
     (line,) = (line for line in problems(changes).splitlines() if where in line)
     assert line.endswith(f"Did you mean {meant}?")
-
-
-def test_nothing_is_offered_where_nothing_is_near():
-    assert "Did you mean" not in problems({"methods": {"psr": {"actor": "xyz"}}})
 
 
 def test_the_prompts_that_a_base_is_pretrained_on_are_checked_too():

@@ -14,6 +14,7 @@ import runpy
 import socket
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from multiprocessing import forkserver
@@ -25,11 +26,12 @@ OF_SNAKEMAKE = ("snakemake.cli", "snakemake.report", "smart_open", "requests", "
 OF_JOBS = ("scipy.stats", "matplotlib.pyplot", "sklearn.linear_model", "torch._dynamo", "trl", "peft")
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([*OF_SNAKEMAKE, *OF_JOBS])
+_STARTS = threading.Lock()  # two runs may begin at once
 
 
 def run_snakemake(words: Sequence[str], folder: Path, variables: Mapping[str, str], streams: Sequence[Path]) -> int:
     """Do what `python -m snakemake` does in `folder`, write into the files `streams`, and return the exit status."""
-    with mock.patch.dict(os.environ, variables):  # packages read some when they are imported
+    with _STARTS, mock.patch.dict(os.environ, HF_HUB_OFFLINE="1"):  # which is read when it is imported
         forkserver.ensure_running()
     process = _CONTEXT.Process(target=_become_snakemake, args=(words, folder, dict(variables), streams))
     process.start()
@@ -84,6 +86,8 @@ def _become_server(connection: socket.socket) -> None:
     os.setsid()
     os.environ.clear()
     os.environ.update(asked["environment"])
+    for name in ("LINES", "COLUMNS"):  # bash drops them, through which the program is started
+        os.environ.pop(name, None)
     del sys.path[0]  # as with -P
     sys.argv, sys.stdin = [asked["program"]], open(0, closefd=False)  # noqa: SIM115
     try:
