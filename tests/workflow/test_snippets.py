@@ -278,7 +278,7 @@ def _studies() -> dict[tuple[str, ...], list[str]]:
     return found
 
 
-@pytest.mark.rest
+@pytest.mark.long  # tests/test_docs.py says that targets, files and options exist
 @pytest.mark.parametrize("study", _studies(), ids=" ".join)
 def test_what_takes_hours_can_begin(study, fresh):
     """One dry run per study and profile, for all its targets."""
