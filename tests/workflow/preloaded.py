@@ -86,7 +86,7 @@ def _become_server(connection: socket.socket) -> None:
     os.setsid()
     os.environ.clear()
     os.environ.update(asked["environment"])
-    for name in ("LINES", "COLUMNS"):  # bash drops them, through which the program is started
+    for name in ("LINES", "COLUMNS", "PS1", "PS2"):  # dropped by bash, through which the program is started
         os.environ.pop(name, None)
     del sys.path[0]  # as with -P
     sys.argv, sys.stdin = [asked["program"]], open(0, closefd=False)  # noqa: SIM115
