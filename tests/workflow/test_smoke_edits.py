@@ -1,4 +1,4 @@
-"""The finished smoke study after edits, in another store, on another number of cores; each test undoes its edits."""
+"""The finished smoke study after edits, which each test undoes; and the micro study in a shared store."""
 
 import os
 from pathlib import Path
@@ -9,16 +9,15 @@ from dualread.apps import main as program
 from dualread.store.graph import keys_below, reachable
 from dualread.store.store import Store
 from tests.workflow.checkout import Checkout
+from tests.workflow.faults import MICRO, STUDY
 
 pytestmark = pytest.mark.rest
-
 
 TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
 # All actors and methods go into these, and every kind of what is made of several: tables of metrics, of costs and of
 # contrasts, a figure, and the records.
-SHOWING = ("main", "costs", "controls", "significance", "intervals")
 FROM_ALL = (
-    *(f"tables/{name}.tex" for name in (*SHOWING, "cascade")),
+    *(f"tables/{name}.tex" for name in ("main", "costs", "controls", "significance", "intervals", "cascade")),
     "figures/forest.png",
     "results/smoke/records/MANIFEST.json",
 )
@@ -28,15 +27,15 @@ def contents(checkout: Checkout) -> dict[str, bytes]:
     return {name: (checkout.folder / name).read_bytes() for name in TABLES}
 
 
-def test_a_shared_store_is_used_and_gc_keeps_what_is_needed(study, monkeypatch, tmp_path):
-    target = "results/smoke/metrics/qwen3-vl-tiny/rlvr/29/dualread/MANIFEST.json"
+def test_a_shared_store_is_used_and_gc_keeps_what_is_needed(micro, monkeypatch, tmp_path):
+    target = f"{MICRO}/metrics/qwen3-vl-tiny/rlvr/17/dualread/MANIFEST.json"
     other = Checkout.create(tmp_path / "other")
-    monkeypatch.chdir(study.folder)
+    monkeypatch.chdir(micro.folder)
     assert program.main(["verify", "tables/main.tex"]) == 0
-    assert program.main(["store", "copy", "results/store", str(tmp_path / "shared"), "--of", "results/smoke"]) == 0
+    assert program.main(["store", "copy", "results/store", str(tmp_path / "shared"), "--of", MICRO]) == 0
     monkeypatch.chdir(other.folder)
     assert program.main(["store", "copy", str(tmp_path / "shared"), "results/store"]) == 0
-    run = other.snakemake(target)
+    run = other.snakemake(target, study=STUDY)
     assert run.returncode == 0, run.text
     assert run.computed() == set()
     store = Store(Path("results/store"))
@@ -46,7 +45,7 @@ def test_a_shared_store_is_used_and_gc_keeps_what_is_needed(study, monkeypatch, 
     assert program.main(["gc", "--delete"]) == 0
     assert set(store.stored_keys()) == set(reachable(keys_below(Path("results"), store), store)) < before
     assert program.main(["verify", target]) == 0
-    assert other.snakemake(target).did_nothing()
+    assert other.snakemake(target, study=STUDY).did_nothing()
 
 
 def test_a_seed_that_is_removed_and_added_again_recomputes_nothing(study):
