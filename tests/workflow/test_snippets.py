@@ -17,6 +17,7 @@ from benchmarks import gallery
 
 from dualread.apps import main as program
 from dualread.apps.evaluate import evaluation
+from dualread.evaluation import planning
 from tests import families
 from tests.test_docs import PAGES, WRITTEN_BY_COMMANDS, read
 from tests.tiny import image
@@ -167,7 +168,9 @@ def copy(
     for entry in beside.iterdir():
         (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(evaluation, "REPLICATES", 100)  # intervals are not looked at
+    # Neither intervals nor numbers of images are looked at.
+    monkeypatch.setattr(evaluation, "REPLICATES", 40)
+    monkeypatch.setattr(planning, "REPETITIONS", 2)
     images = sorted(Path("results/smoke/manifests/slake/test/images").rglob("*.*"))
     for name, file in zip(("x.png", "y.png", "z.png"), images, strict=False):
         shutil.copy(file, name)
@@ -187,6 +190,7 @@ def copy(
     Path("mine.yaml").write_text(yaml.safe_dump({**smoke, **only}))
     before = states(study.folder)
     yield folder
+    planning.images_needed.cache_clear()
     after = states(study.folder)  # `dualread browse` adds a page
     assert {name: after.get(name) for name in before} == before
 
