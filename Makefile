@@ -43,14 +43,12 @@ tables: env  ## install the environment, then make every table of the study in c
 # Two processes, because the smallest machine has two cores; tests/conftest.py says which tests share a process.
 PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
-test: env-dev  ## install the environment, then run the tests of the library and the smoke study (CONTRIBUTING.md)
+test: env-dev  ## install the environment, then run the tests of the library and the micro study (CONTRIBUTING.md)
 	$(PYTEST) -m "not rest and not long" --hypothesis-profile quick
 
-# Property tests run in `make test` with a fifth of their examples, and here with all of them. `make test` runs the smoke
-# study from nothing and leaves it in build/tests. This target begins with that study, if there is one, and runs only what
-# has changed since.
+# Property tests run in `make test` with a fifth of their examples, and here with all of them.
 test-rest: env-dev  ## run the other tests, and property tests with all their examples
-	$(PYTEST) -m "(rest or hypothesis) and not long" --hypothesis-profile thorough --kept-study
+	$(PYTEST) -m "(rest or hypothesis) and not long" --hypothesis-profile thorough
 
 # Together they take less than one after the other: what both import, collect and make is made once.
 test-all: env-dev  ## run the tests of both, as .ci/run does

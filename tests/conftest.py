@@ -21,10 +21,6 @@ hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 hypothesis.settings.load_profile("thorough")
 
 
-def pytest_addoption(parser):
-    parser.addoption("--kept-study", action="store_true", help="begin with the smoke study of the last run")
-
-
 # What is imported and collected stays until the end. The garbage collector need not visit it again and again.
 gc.disable()
 _FROZEN = [len(sys.modules)]  # how many there were each time that objects were frozen

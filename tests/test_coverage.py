@@ -56,15 +56,3 @@ def test_the_program_prints_error_and_kept_share_of_every_source():
     lines = [line for line in done.stdout.splitlines() if "  printed  " in line]
     assert len(lines) == 11
     assert all(0.0 <= float(line.split()[-2]) <= 1.0 for line in lines)
-
-
-@pytest.mark.long  # the parts of the program are tested above
-def test_the_program_prints_coverage_and_size():
-    command = [sys.executable, "coverage.py", "--quick", "--only", "intervals", "--data-sets", "2"]
-    done = subprocess.run(
-        command, cwd=BENCHMARKS, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    for words in ("natural_ccg_auc product weights", "auroc, a - b printed", "auroc, a - b retrained"):
-        assert any(words in line for line in lines)

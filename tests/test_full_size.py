@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 NARROW = """
@@ -66,7 +68,6 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.long
 def test_a_sharded_step_of_a_larger_backbone_is_taken(tmp_path):
     done = run("-c", NARROW, str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -75,7 +76,6 @@ def test_a_sharded_step_of_a_larger_backbone_is_taken(tmp_path):
         assert line.startswith("medgemma-27b, 1 layer(s), 0.00e9 weights, shard: full, process " + str(rank))
 
 
-@pytest.mark.rest
 def test_sizes_are_those_of_the_papers_study_and_memory_is_known_of_every_part_at_both_scales(tmp_path):
     done = run("-c", LOADED, str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -88,7 +88,6 @@ def test_sizes_are_those_of_the_papers_study_and_memory_is_known_of_every_part_a
     assert all(float(line.split()[-1]) > 5e8 for line in lines)
 
 
-@pytest.mark.rest
 def test_vllm_generates_after_a_process_that_finds_the_facts_and_replays_are_of_its_answers(tmp_path):
     done = run("-c", ON_VLLM, str(tmp_path))
     assert done.returncode == 0, done.stderr

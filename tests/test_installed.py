@@ -106,7 +106,10 @@ def pip(environment: Path, *words: str | Path) -> subprocess.CompletedProcess[st
     return run(sys.executable, "-m", "pip", "--python", environment / "bin/python", *words)
 
 
-@pytest.fixture(scope="module", params=["3.11", "3.12", "3.13"])
+PYTHONS = ("3.11", "3.12", "3.13")
+
+
+@pytest.fixture(scope="module", params=PYTHONS)
 def environment(request, built, index, tmp_path_factory):
     """An environment of one Python in which pip has installed the wheel, with what it declares."""
     if (python := python_of(request.param)) is None:
@@ -144,7 +147,9 @@ def test_a_wheel_brings_what_evaluate_needs_and_nothing_else(environment, tmp_pa
     check_evaluate(environment, tmp_path)
 
 
+@pytest.mark.parametrize("environment", PYTHONS[:1], indirect=True)
 def test_an_sdist_installs_the_same(environment, built, tmp_path):
+    """On one Python: the wheel that the others have was built from it."""
     installed = pip(environment, "install", "--no-compile", "--force-reinstall", "--no-deps", built.sdist)
     assert installed.returncode == 0, installed.stderr
     check_evaluate(environment, tmp_path)

@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from tests.conftest import OF_SMOKE
+
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -39,3 +41,13 @@ def test_every_test_is_in_a_file_that_pytest_collects():
         if not path.name.startswith("test_"):
             names = [node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
             assert not [name for name in names if name.startswith("test_")], path
+
+
+def test_files_that_take_the_smoke_study_share_a_process():
+    """In another process, the study would be made once more."""
+    folder = TESTS / "workflow"
+    for file in folder.glob("test_*.py"):
+        functions = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)]
+        takes = [one for one in functions if one.name.startswith("test_") or one.decorator_list]
+        if any(argument.arg == "study" for one in takes for argument in one.args.args):
+            assert file.stem.removeprefix("test_") in OF_SMOKE, file

@@ -11,16 +11,6 @@ _FILE = importlib.util.spec_from_file_location("source", REPOSITORY / "docs/hook
 source = importlib.util.module_from_spec(_FILE)
 _FILE.loader.exec_module(source)
 
-CODE = "def first(x):\n    y = [x]\n    return y\n\n\nclass Second:\n    def last(self):\n        return 3\n"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A repository with one module."""
-    (tmp_path / "module.py").write_text(CODE)
-    monkeypatch.setattr(source, "REPOSITORY", tmp_path)
-    return tmp_path
-
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/")])
 def test_a_page_shows_code_that_is_there(page):
@@ -35,20 +25,3 @@ def test_the_spine_is_read_in_an_afternoon_and_the_tour_visits_it_in_its_order()
     assert sum(len(read(file).splitlines()) for file in spine) <= 3150
     shown = [one.file for one in source.excerpts(read("docs/tour.md"), REPOSITORY / "docs")]
     assert sorted(spine, key=shown.index) == spine  # a ValueError names a file that the tour does not visit
-
-
-@pytest.mark.parametrize(
-    ("link", "message"),
-    [
-        ("[`third` in module.py](module.py)", "has no third"),
-        ("[`last` in module.py](module.py)", "has no last"),
-        ("[`Second.third` in module.py](module.py)", "has no Second.third"),
-        ("[`first` in module.py, from `z =` to `return`](module.py)", "no line begins with 'z ='"),
-        ("[`first` in module.py, from `return` to `y =`](module.py)", "or none after it with 'y ='"),
-        ("[`first` in module.py](gone.py)", "gone.py: no such file"),
-        ("[`first` in other.py](module.py)", "not the other.py that the link names"),
-    ],
-)
-def test_code_that_is_gone_stops_the_build(folder, link, message):
-    with pytest.raises(LookupError, match=message):
-        source.with_code(link, folder)

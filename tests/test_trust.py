@@ -6,29 +6,23 @@ import json
 import os
 import re
 import struct
-import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from dualread import limits
 from dualread.apps.ask import sending
 from dualread.apps.evaluate import log
 from dualread.apps.score.bundle import find, read_bundle
-from dualread.artifacts.tables import for_spreadsheets
 from dualread.artifacts.tensors import write_tensors
 from dualread.data import dicom_files, images
 from dualread.data.logs import inspect
 from dualread.data.tables import content
-from dualread.errors import ArtifactError, DataError, DualReadError, printable
+from dualread.errors import ArtifactError, DataError, DualReadError
 from dualread.models.backbones import _checkpoint_files, trial
-from dualread.stages.download_dataset import MOST_EXPANSION, unpack
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.key import Action
-from dualread.store.manifest import Manifest, read_manifest
+from dualread.stages.download_dataset import MOST_EXPANSION
 from dualread.study import files
 
 LIBRARY = Path(__file__).resolve().parents[1] / "lib" / "dualread"
@@ -156,18 +150,9 @@ def test_a_checkpoint_has_bounded_numbers(tmp_path, said):
 
 
 @line("A chat template")
-def test_a_chat_template_ends(monkeypatch, said):
-    """`tests/security/test_templates.py` tries templates."""
+def test_a_chat_template_ends(said):
+    """`tests/security/test_templates.py` tries templates without an end."""
     says(said, seconds=f"{trial.SECONDS:.0f}", GB=trial.BYTES // 10**9)
-    monkeypatch.setattr(trial, "SECONDS", 0.1)
-
-    def endless():
-        while True:
-            pass
-
-    assert trial.trouble(endless)
-    assert trial.trouble(lambda: bytearray(10**11))
-    assert trial.trouble(list) is None
 
 
 @line("A study")
@@ -184,16 +169,10 @@ def test_a_study_is_bounded_yaml_without_tags(said):
 
 
 @line("Results and stores of others")
-def test_a_manifest_names_files_inside_of_its_entry(tmp_path, said):
-    """`tests/store/test_any_manifest.py` tries any other field, `tests/study/test_files.py` study.json."""
+def test_a_manifest_names_files_inside_of_its_entry(said):
+    """`tests/store/test_any_manifest.py` tries names and any other field, `tests/study/test_files.py` study.json."""
     assert "Files inside of an entry" in said
     assert "`Settings`" in said
-    action = Action(stage="grade", code="c", spec={"module": "some.module"}, inputs={}, packages={})
-    for name in ("../a.txt", "/etc/passwd", "a/../../b"):
-        manifest = Manifest(action=action, files={name: {"sha256": "0" * 64, "size": 1}})
-        (tmp_path / MANIFEST_NAME).write_bytes(manifest.to_bytes())
-        with pytest.raises(ArtifactError):
-            read_manifest(tmp_path / MANIFEST_NAME)
 
 
 @line("A table")
@@ -252,23 +231,15 @@ def test_a_request_is_bounded(said):
 
 
 @line("An archive of a data set")
-def test_an_archive_stays_in_its_folder(tmp_path, said):
-    """`tests/stages/test_hostile_archives.py` tries damage and links."""
+def test_an_archive_stays_in_its_folder(said):
+    """`tests/stages/test_hostile_archives.py` tries names, damage, links and bombs."""
     says(said, times_its_size=MOST_EXPANSION)
-    for name, body in (("../x.txt", b"x"), ("/x.txt", b"x"), ("bomb", b"0" * 10**7)):
-        with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(zipfile.ZipInfo(name), body, zipfile.ZIP_DEFLATED)
-        with pytest.raises(DataError, match=r"a\.zip"):
-            unpack(tmp_path / "a.zip")
 
 
 @line("Text from any of these")
 def test_text_moves_no_cursor_and_starts_no_formula(said):
     """`tests/security/test_terminal.py` and `test_spreadsheets.py` try what is printed and written."""
     assert "`\\u001b`" in said
-    assert printable("\x1b[2J\u202e") == "\\u001b[2J\\u202e"
-    table = pl.DataFrame({"a": ["=cmd()", "-1.5"]})
-    assert for_spreadsheets(table)["a"].to_list() == ["'=cmd()", "-1.5"]
 
 
 def test_each_line_of_the_table_has_its_test():

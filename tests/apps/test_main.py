@@ -11,7 +11,6 @@ from dualread.schema.columns import all_schemas
 from dualread.store.place import find_target
 from dualread.store.store import Store
 from tests.library_copy import LibraryCopy
-from tests.store.entries import HOUR, grow_old
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -175,38 +174,8 @@ def test_explain_prints_the_lineage_and_why_the_changed_module_field_and_input(l
     assert "  spec text: Hello -> Bye\n" in _dualread(library, *why).stdout
 
 
-def test_gc_removes_only_with_delete(library):
-    library.both(text="Bye")  # replaces the outputs, so the entries of "Hello" are no longer needed
-    store = library.root / "results/store"
-    grow_old(store, 2 * HOUR)
-    done = _dualread(library, "gc")
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert sorted(line.split()[0] for line in lines[:2]) == ["join_texts", "write_text"]
-    assert "results/study/text" in done.stdout
-    assert "nothing was removed. --delete would remove 2 of 2 unneeded entries and folders and free" in lines[-1]
-    assert len(list(Store(store).stored_keys())) == 4
-    assert _dualread(library, "gc", "--delete").stdout.splitlines()[-1].endswith(" freed")
-    assert len(list(Store(store).stored_keys())) == 2
-    assert library.both(text="Bye") == ["hit", "hit"]
-    assert library.both() == ["computed", "computed"]
-
-
 _PUSH = ("store", "copy", "results/store", "shared")
 _PULL = ("store", "copy", "shared", "results/store")
-
-
-def test_a_target_is_copied_with_what_it_was_made_from_and_nothing_is_recomputed(library):
-    for target, n in (("results/study/text", 1), ("results/study", 2)):
-        done = _dualread(library, "store", "copy", "results/store", f"of_{n}", "--of", target)
-        assert done.stdout.startswith(f"of_{n}: copied {n} entries")
-    assert _dualread(library, *_PUSH).stdout.startswith("shared: copied 2 entries, ")
-    assert _dualread(library, *_PUSH).stdout.endswith("2 already present\n")
-    done = _dualread(library, *_PUSH, "--only", "tables")
-    assert done.stderr.startswith("dualread store: --only: selects targets of a lock")
-    shutil.rmtree(library.root / "results")
-    assert _dualread(library, *_PULL).returncode == 0
-    assert library.both() == ["hit", "hit"]
 
 
 def test_missing_inputs_of_a_target_are_counted(library):

@@ -214,12 +214,3 @@ def test_a_file_without_the_mark_of_dicom_is_refused_by_that_name(tmp_path):
         read(tmp_path / "old.dcm")
     with pytest.raises(DataError, match=r"absent\.dcm: no such image file.*restore the file\.$"):
         read(tmp_path / "absent.dcm")
-
-
-@pytest.mark.parametrize(
-    ("center", "width", "function"),
-    [(1, 0, "LINEAR"), (1, 0.5, "LINEAR"), (1, -3, "SIGMOID"), ("1e400", 2, "LINEAR"), (1, 2, "CUBIC")],
-)
-def test_a_window_that_shows_nothing_is_refused(center, width, function):
-    with pytest.raises(DataError, match=f"width {width} .* '{function}'"):
-        read(dicom(TWELVE, WindowCenter=center, WindowWidth=width, VOILUTFunction=function))

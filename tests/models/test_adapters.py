@@ -19,6 +19,8 @@ from dualread.stages import copy_checkpoint
 from tests import families
 from tests.tiny import MODEL, both, build, image
 
+pytestmark = pytest.mark.rest
+
 WEIGHTS = "adapter_model.safetensors"
 NEW = "base_model.model.model.language_model."
 # Under which names versions of transformers before the present one had the language model, so that peft saved it so.

@@ -24,6 +24,8 @@ from tests import families
 from tests.specs import changed, measure
 from tests.tiny import GRPO, image
 
+pytestmark = pytest.mark.rest
+
 # By transformers' documentation: PaliGemma was trained with a prefix that sees itself in both directions, and a suffix
 # of token type 1. Three of four layers of Qwen3.5 keep a state in place of keys and values. All others read from left
 # to right and cache keys and values.

@@ -25,6 +25,8 @@ from tests.families import SETTINGS, requests
 from tests.models.test_families import alone, job
 from tests.specs import changed
 
+pytestmark = pytest.mark.rest
+
 # The indicators that follow the image in Ovis2 are read with it; so a prompt is read as a whole.
 EXPECTED = {"ovis2": Facts(shared="prompt")}
 NEWLINES = {"llava_next"}  # among the image tokens are some that no image changes

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualread.errors import ConfigError
 from dualread.readers import vauq
 from dualread.readers.answers import ViewAnswers
 from tests.readers import synthetic
@@ -28,9 +27,3 @@ def test_vauq_by_hand():
     assert scores([0.5, 0.5, 2.0], [1.25, 0.5, 1.0], 0.6) == pytest.approx([-0.05, -0.5, -2.6])
     # Without the image's part it is the entropy alone.
     assert scores([0.5, 0.5, 2.0], [1.25, 0.5, 1.0], 0.0).tolist() == [-0.5, -0.5, -2.0]
-
-
-def test_another_view_is_refused():
-    given = synthetic.with_views(synthetic.examples(10), ("samples",)).answers
-    with pytest.raises(ConfigError, match=r"views\.samples: gives no states"):
-        vauq.score(synthetic.reader("readers.vauq", PLATT, {"alpha": 0.6}), given)

@@ -9,7 +9,7 @@ import pytest
 from dualread.errors import ArtifactError
 from dualread.store.batches import RECORDED, Batches, batch_files
 from dualread.store.digest import raw_digest
-from dualread.store.graph import Graph, Lineage, damages, keys_below, reachable, walk
+from dualread.store.graph import Graph, Lineage, damages, keys_below, reachable
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME
 from dualread.store.place import find_key, find_target
@@ -136,18 +136,6 @@ def test_the_tree_says_what_is_not_in_the_store(store, study):
     shutil.rmtree(store.entry(study["metrics"].key))
     lines = Lineage(Graph(store), lambda made: made.action.stage).lines(study["table"].key, "table")
     assert list(lines)[-1] == f"  compute_metrics: {study['metrics'].key[:8]} is not in the store"
-
-
-def test_a_walk_visits_each_node_once_and_asks_for_its_inputs_afterwards():
-    inputs, seen = {"top": ["left", "right"], "left": ["raw"], "right": ["raw", "raw"], "raw": []}, []
-
-    def below(node):
-        assert seen[-1] == node
-        return inputs[node]
-
-    for node in walk(["top", "left"], below):
-        seen.append(node)
-    assert seen == ["top", "left", "right", "raw"]
 
 
 def test_a_graph_keeps_what_is_behind_an_artifact_and_names_what_is_missing(store, study):

@@ -57,16 +57,6 @@ def test_others_can_read_the_store_whatever_the_writers_umask_is(store):
     assert all(path.stat().st_mode & 0o044 == 0o044 for path in (entry.parent, entry, *entry.rglob("*")))
 
 
-def test_the_manifest_depends_only_on_the_action_and_the_files(tmp_path):
-    texts = []
-    for name in "ab":
-        store = Store(tmp_path / name)
-        _publish(store)
-        texts.append((store.entry(_ACTION.key) / "MANIFEST.json").read_bytes())
-    assert texts[0] == texts[1]
-    assert str(tmp_path).encode() not in texts[0]
-
-
 @pytest.mark.parametrize("damage", ["missing", "truncated", "no manifest", "broken manifest"])
 def test_a_damaged_entry_is_reported_moved_away_and_recomputed(store, damage, capsys):
     _publish(store)

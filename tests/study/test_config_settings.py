@@ -20,14 +20,8 @@ def test_the_settings_of_an_engine_are_checked():
     ("changes", "message"),
     [
         ({"actors": {"rlvr": {"settings": {"step": 3}}}}, "actors.rlvr.settings.step: unknown key. Known: betas, "),
-        ({"actors": {"rlvr": {"settings": {"steps": -2}}}}, "actors.rlvr.settings.steps: -2 is less than the minimum"),
         ({"actors": {"rlvr": {"settings": {"kl_coefficient": None}}}}, "actors.rlvr.settings.kl_coefficient: missing."),
-        (
-            {"actors": {"rlvr": {"settings": {"rollouts_per_pass": 0}}}},
-            "rlvr.settings.rollouts_per_pass: 0 is less than",
-        ),
         ({"generation": {"settings": {"batch_size": "big"}}}, "generation.settings.batch_size: 'big' is not of type"),
-        ({"methods": {"base": {"settings": {"x": 1}}}}, "methods.base.settings.x: unknown key. Known: none."),
         ({"replay": {"settings": {"batchsize": 3}}}, "replay.settings.batchsize: unknown key. Known: batch_size."),
     ],
 )

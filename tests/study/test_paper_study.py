@@ -65,13 +65,6 @@ def test_it_states_every_hyperparameter_whatever_config_yaml_says():
     }
 
 
-def test_its_actors_keep_their_own_settings(written):
-    settings = {name: actor["settings"] for name, actor in written["actors"].items() if "settings" in actor}
-    assert (settings["dcpo"]["gamma"], settings["dcpo"]["clip_high"]) == (0.5, 0.28)
-    assert settings["vl_calibration"]["patch_pixels"] == 14
-    assert written["actors"]["vl_calibration"]["max_completion_tokens"] == 512
-
-
 def test_it_asks_as_many_questions_as_the_paper(written):
     sizes = Sizes(written, ROOT / "nowhere", root=ROOT)
     splits = {(name, split) for name, dataset in written["datasets"].items() for split in dataset["splits"]}

@@ -17,6 +17,8 @@ from dualread.training.rewards import dcpo as dcpo_reward
 from dualread.training.rewards import rlvr
 from dualread.training.rewards import vl_calibration as vl_reward
 
+pytestmark = pytest.mark.rest
+
 LORA = {"rank": 2, "alpha": 4}
 own_log_probs = torch.no_grad()(own_pass.log_probs)
 LAYERS = ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")

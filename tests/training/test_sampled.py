@@ -19,6 +19,8 @@ from dualread.training._reference import FLOAT32, RATIO
 from dualread.training._rollouts import check
 from dualread.training.rewards import dcpo as dcpo_reward
 
+pytestmark = pytest.mark.rest
+
 
 class Engine:
     """A model of its own, which gets the weights and samples from full passes, one token after the other.

@@ -1,7 +1,6 @@
 """A copy of the repository that tests may edit and run Snakemake in, and that reports what was computed."""
 
 import functools
-import multiprocessing
 import os
 import re
 import shutil
@@ -13,12 +12,9 @@ from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.workflow.preloaded import run_snakemake
 
-# Importing Snakemake takes half of a dry run's time. A process of its own does it once, with what Snakemake and our
-# rules import later, and forks a child per run.
-_SNAKEMAKE = multiprocessing.get_context("forkserver")
-_SNAKEMAKE.set_forkserver_preload(["snakemake.cli", "snakemake.report", "smart_open", "requests", "yte", "polars"])
+ROOT = Path(__file__).resolve().parents[2]
 
 # The runner's line for every entry: "[stage] path: hit key" or "[stage] path: computed in ...". It may follow text of
 # Snakemake on the same line, because Snakemake writes a line and its end separately.
@@ -126,14 +122,11 @@ class Checkout:
         return Run(returncode=done.returncode, text=done.stdout + done.stderr)
 
     def forked(self, words: list[str], variables: Mapping[str, str]) -> Run:
-        """Do what `python -m snakemake` does in a new process, without importing Snakemake again."""
+        """Do what `python -m snakemake` does, without importing its packages and those of jobs again."""
         with tempfile.TemporaryDirectory() as folder:
             streams = [Path(folder, name) for name in ("stdout", "stderr")]
-            arguments = (words, self.folder, dict(variables), streams)
-            process = _SNAKEMAKE.Process(target=_run_snakemake, args=arguments, daemon=True)
-            process.start()
-            process.join()
-            return Run(returncode=process.exitcode, text="".join(stream.read_text() for stream in streams))
+            returncode = run_snakemake(words, self.folder, variables, streams)
+            return Run(returncode=returncode, text="".join(stream.read_text() for stream in streams))
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace the one occurrence of `old` in a file."""
@@ -158,18 +151,3 @@ def _parsed_modules() -> Path:
     names = [path.relative_to(root.parent).with_suffix("").parts for path in root.rglob("*.py")]
     CodeIndex(root, kept).closure(".".join(parts) for parts in names if parts[-1] != "__init__")
     return kept
-
-
-def _run_snakemake(words: list[str], folder: Path, variables: Mapping[str, str], streams: Sequence[Path]) -> None:
-    """Become Snakemake; only in a child, which has imported nothing of dualread."""
-    from snakemake import cli
-
-    assert "dualread" not in sys.modules
-    for number, stream in enumerate(streams, start=1):
-        os.dup2(os.open(stream, os.O_CREAT | os.O_WRONLY | os.O_APPEND), number)
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(variables)
-    others = [path for path in sys.path if path not in ("", str(ROOT))]
-    sys.path[:] = [str(folder), *variables["PYTHONPATH"].split(os.pathsep), *others]
-    cli.main(words)

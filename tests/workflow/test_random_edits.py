@@ -8,13 +8,14 @@ from tests.workflow.random_edits import Edit, check, outcomes
 pytestmark = pytest.mark.rest
 
 
-def test_ten_edits(micro, tmp_path):
+def test_five_edits(micro, tmp_path):
     """`make test-edits` makes 200."""
-    total = check(copy(micro, tmp_path / "checkout").folder, "micro", n_edits=10, seed=0)
+    total = check(copy(micro, tmp_path / "checkout").folder, "micro", n_edits=5, seed=0)
     assert total["keyed"] > 0
     assert total["computed"] > 0
 
 
+@pytest.mark.long  # it tests the check, which is edited seldom
 def test_an_edit_that_no_key_notices_is_found(micro, tmp_path):
     """The check can fail: modules of `store/` are in no key, and this one changes all seeds."""
     folder = copy(micro, tmp_path / "checkout").folder

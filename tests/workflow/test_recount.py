@@ -1,4 +1,4 @@
-"""Every cell of every table of the smoke study, against the second computation in tests/workflow/recount."""
+"""Every cell of every table of the smoke study, and of the micro study's main table, against a second computation."""
 
 import re
 import shutil
@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.workflow.recount import cells, definitions
+from tests.workflow.faults import MICRO
+from tests.workflow.recount import cells, data_table, definitions, donors
 from tests.workflow.recount.judge import judge, of_points
 from tests.workflow.recount.resampling import implausible
 from tests.workflow.recount.study import Study
@@ -36,11 +37,23 @@ def copied(results, tmp_path) -> Callable[[str], Path]:
     return copy
 
 
+def test_the_main_table_of_the_micro_study_agrees(micro):
+    """From images to a table, in a sixth of the time of the smoke study."""
+    study = Study(results=micro.folder / MICRO)
+    printed = study.printed("tables", "main")
+    assert len(printed["printed"].unique()) > 3
+    assert of_points("main", Values(study=study)) == []
+    assert [*donors.differences(study), *data_table.differences(study)] == []
+    tex = (study.results / "tables/main/main.tex").read_text()
+    assert cells.not_as_in_latex("main", tex, printed) == []
+
+
+@pytest.mark.rest
 def test_every_cell_agrees(results):
     assert judge(results) == []
 
 
-@pytest.mark.rest
+@pytest.mark.long  # it tests the second computation, which is edited seldom
 def test_a_changed_confidence_is_found_only_in_the_cells_of_its_method(copied):
     copy = copied("predictions")
     path = copy / "predictions/qwen3-vl-tiny/rlvr/29/saplma/predictions.parquet"

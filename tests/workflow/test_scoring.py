@@ -11,6 +11,8 @@ from dualread.apps import main as program
 from dualread.apps.score.results import Question
 from dualread.apps.score.scorer import Scorer
 
+pytestmark = pytest.mark.rest
+
 BACKBONES = ("qwen3-vl-tiny", "medgemma-tiny")
 # All kinds of methods that draw nothing: stated, likelihood, self-check with an answer, network, linear, prior.
 OTHERS = ["rlvr", "sequence_likelihood", "p_true", "self_probing", "saplma", "bicr", "question_answer_prior"]

@@ -1,28 +1,17 @@
 """The smoke study, from images to tables, run once (conftest.py); what it made, and what a second run makes."""
 
+import pytest
+
 from dualread.apps import main as program
-from tests.workflow.checkout import Checkout
 from tests.workflow.recomputed import inside, jobs
 
-TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
-
-
-def contents(checkout: Checkout) -> dict[str, bytes]:
-    return {name: (checkout.folder / name).read_bytes() for name in TABLES}
-
-
-def test_the_copied_tables_name_their_study(study):
-    assert contents(study)["tables/main.tex"].startswith(b"% study: smoke\n")
+pytestmark = pytest.mark.rest
 
 
 def test_the_figures_exist_and_name_their_study(study):
     assert (study.folder / "figures/training.pdf").read_bytes().startswith(b"%PDF")
     assert (study.folder / "figures/training.png").read_bytes().startswith(b"\x89PNG")
     assert "\nsmoke,qwen3-vl-tiny,rlvr,17,reward,1," in (study.folder / "figures/training.csv").read_text()
-
-
-def test_the_preview_says_what_it_is(study):
-    assert (study.folder / "tables/preview.txt").read_text().strip()
 
 
 def test_the_report_shows_every_table(study):

@@ -1,6 +1,5 @@
 """Everything that a page shows to be typed runs, in the order of the page, in a copy of the finished smoke study."""
 
-import importlib.util
 import os
 import re
 import shlex
@@ -17,6 +16,8 @@ import yaml
 from benchmarks import gallery
 
 from dualread.apps import main as program
+from dualread.apps.evaluate import evaluation
+from dualread.evaluation import planning
 from tests import families
 from tests.test_docs import PAGES, WRITTEN_BY_COMMANDS, read
 from tests.tiny import image
@@ -167,6 +168,9 @@ def copy(
     for entry in beside.iterdir():
         (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.chdir(folder)
+    # Neither intervals nor numbers of images are looked at.
+    monkeypatch.setattr(evaluation, "REPLICATES", 40)
+    monkeypatch.setattr(planning, "REPETITIONS", 2)
     images = sorted(Path("results/smoke/manifests/slake/test/images").rglob("*.*"))
     for name, file in zip(("x.png", "y.png", "z.png"), images, strict=False):
         shutil.copy(file, name)
@@ -186,6 +190,7 @@ def copy(
     Path("mine.yaml").write_text(yaml.safe_dump({**smoke, **only}))
     before = states(study.folder)
     yield folder
+    planning.images_needed.cache_clear()
     after = states(study.folder)  # `dualread browse` adds a page
     assert {name: after.get(name) for name in before} == before
 
@@ -228,6 +233,7 @@ def write_answers() -> None:
     answers.filter(~is_first).write_csv("test.csv")
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("page", [page for page in PAGES if is_run(page)])
 def test_what_a_page_shows_runs(page, copy, capsys):
     names: dict[str, object] = {}
@@ -239,29 +245,6 @@ def test_what_a_page_shows_runs(page, copy, capsys):
         elif one[0] not in DRY:
             assert one[0] == "dualread", one
             assert program.main(one[1]) == 0, (one, capsys.readouterr().err)
-
-
-# `make docs`, which each push runs, executes both, and a cell that fails stops it.
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("your_predictions", marks=pytest.mark.rest),
-        pytest.param("score_and_decide", marks=pytest.mark.long),
-    ],
-)
-def test_a_notebook_runs_and_its_page_shows_what_it_gave(name, copy):
-    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "docs/hooks/notebooks.py")
-    notebooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(notebooks)
-    text = (ROOT / f"docs/notebooks/{name}.py").read_text()
-    notebook = notebooks.executed(in_place(text), copy)
-    page = notebooks.markdown(notebook)
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert all(cell.execution_count for cell in cells)
-    assert page.count("```text\n") >= 4
-    assert "](data:image/png;base64," in page
-    with pytest.raises(Exception, match="ZeroDivisionError"):  # an error would stop the build of the site
-        notebooks.executed("# %%\n1 / 0\n", copy)
 
 
 @pytest.fixture(scope="module")
@@ -299,7 +282,7 @@ def _studies() -> dict[tuple[str, ...], list[str]]:
     return found
 
 
-@pytest.mark.rest
+@pytest.mark.long  # tests/test_docs.py says that targets, files and options exist
 @pytest.mark.parametrize("study", _studies(), ids=" ".join)
 def test_what_takes_hours_can_begin(study, fresh):
     """One dry run per study and profile, for all its targets."""

@@ -16,7 +16,6 @@ from dualread.apps import main as program
 from dualread.schema.metrics import ENOUGH_REPLICATES
 from tests.apps.evaluate.tables import ANSWERS, PAIRS, write
 
-PAGE = Path(__file__).parents[3] / "docs/evaluate.md"
 _HEAVY = ("torch", "transformers", "sklearn", "matplotlib")
 _LOADED = f"""
 import sys
@@ -147,12 +146,12 @@ def _blocks(text):
     return dict(zip(("predictions.csv", "pairs.csv"), (re.sub(r"(?m)^ +", "", block) for block in found), strict=True))
 
 
-@pytest.mark.parametrize("text", [evaluate.DESCRIPTION, PAGE.read_text()], ids=["--help", PAGE.name])
-def test_the_documented_examples_run(tmp_path, monkeypatch, capsys, text):
-    for name, table in _blocks(text).items():
+def test_the_example_of_the_help_runs(tmp_path, monkeypatch, capsys):
+    """`tests/workflow/test_snippets.py` runs those of the pages."""
+    for name, table in _blocks(evaluate.DESCRIPTION).items():
         write(tmp_path, name, table + "\n")
     monkeypatch.chdir(tmp_path)
-    command = re.search(r"dualread (evaluate predictions\.csv --pairs pairs\.csv --out \w+)", text)[1]
+    command = re.search(r"dualread (evaluate predictions\.csv --pairs pairs\.csv --out \w+)", evaluate.DESCRIPTION)[1]
     assert program.main([*command.split(), "--replicates", "40"]) == 0
     # q1: .92 yes/yes right, q2: .71 "the liver"/Liver right, q3: .64 yes/no wrong; on the donor's image .55, wrong
     assert re.search(r"(?ms)^accuracy +\.667 .*^natural_ccg_auc +1 ", capsys.readouterr().out)

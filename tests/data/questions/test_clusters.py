@@ -123,12 +123,6 @@ def test_donors_are_of_another_patient():
     assert pairs.is_empty()
 
 
-def test_a_named_donor_of_the_same_patient_is_refused():
-    manifest = asked(a="kim", b="kim").with_columns(donor_sample_id=pl.Series(["slake/test/1", None]))
-    with pytest.raises(DataError, match="an image of the same patient"):
-        pair(manifest, [])
-
-
 PLACES = {"dataset": "mine", "image_id": "a", "patient_id": "x"}
 
 

@@ -15,6 +15,8 @@ from dualread.models.backbones.checkpoint import copy_processor
 from dualread.models.generation._transformers_stream import complete
 from tests.tiny import both, image
 
+pytestmark = pytest.mark.rest
+
 QUESTION = prompts.render("shared", question="Is there a lesion?")
 # Qwen's processor needs torchvision for its video processor, as that of every checkpoint of Qwen3-VL does. Without it,
 # the tokens of the prompt are made here from the files of the tokenizer and the image processor.

@@ -70,22 +70,6 @@ def read_bold(tex, meanings):
     return {cell for cell, (_, bold) in _cells(tex, meanings, key_of).items() if bold}
 
 
-def printed(line):
-    """Return the printed cells of a line from left to right; other text is skipped."""
-    return [_text(found) for found in _NUMBER.finditer(line)]
-
-
-def body(table):
-    """Return the lines between the head and the bottom that hold cells, without the headings of blocks."""
-    lines = table.tex.splitlines()
-    inside = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
-    return [line for line in inside if line.endswith(r"\\") and not line.startswith(r"\multicolumn")]
-
-
-def label(line, column=0):
-    return line.removesuffix(r" \\").split(" & ")[column]
-
-
 def as_printed(value, digits=3):
     """Return a published value as the CSV prints it: .952±.004, 1.000, 109.7±3.1."""
     texts = [f"{number:.{digits}f}" for number in (value.mean, value.std) if number is not None]

@@ -29,9 +29,6 @@ from dualread.reporting.tables.entries import (
     plain,
 )
 from tests.drawn import few, texts
-from tests.reporting.tables import cases, grid
-from tests.reporting.tables.cases import CASES
-from tests.reporting.tables.reading import printed
 from tests.reporting.tables.test_compile import ODD, tables
 
 _COMMAND = re.compile(
@@ -131,8 +128,6 @@ def test_rows_and_what_separates_them():
     lines = table(*body, TableRow(["i", "1"])).splitlines()
     assert lines.count("<tbody>") == 2
     assert '<tr class="apart"><th scope="rowgroup" colspan="2" class="left"><em>e_&lt;f&gt;</em></th></tr>' in lines
-    head, rows, _ = grid.read(table(Heading("One", 2), Gap.RULE, TableRow(["a", "text"]), columns="lp"))
-    assert (head, len(rows)) == ([], 2)
 
 
 def test_labels_beside_several_rows():
@@ -144,17 +139,13 @@ def test_labels_beside_several_rows():
         *(TableRow([Beside("a", 2), "1"]), TableRow(["", "2"]), TableRow(["b", "3"])),
         *(Gap.RULE, TableRow([Words("c d", 2), "4"]), Gap.SPACE, TableRow(["", "5"])),
     )
-    found = table(*body)
-    _, rows, _ = grid.read(found)
-    assert [[row[k]["text"] for k in sorted(row)] for row in rows] == [
-        ["a", "1"],
-        ["2"],
-        ["b", "3"],
-        ["c d", "4"],
-        ["5"],
+    assert [line for line in table(*body).splitlines() if line.startswith("<tr")] == [
+        '<tr><th scope="rowgroup" rowspan="2" class="left">a</th><td>1</td></tr>',
+        "<tr><td>2</td></tr>",
+        '<tr><th scope="row" class="left">b</th><td>3</td></tr>',
+        '<tr><th scope="rowgroup" rowspan="2" class="left">c<br>d</th><td>4</td></tr>',
+        '<tr class="apart"><td>5</td></tr>',
     ]
-    assert rows[0][0]["spans"] == (1, 2)
-    assert '<th scope="rowgroup" rowspan="2" class="left">c<br>d</th>' in found
 
 
 def test_titles_span_columns_and_have_rules_below():
@@ -164,8 +155,8 @@ def test_titles_span_columns_and_have_rules_below():
         r" &  & \multicolumn{3}{c}{A} & \multicolumn{1}{c}{B} \\",
         r"\cmidrule(lr){3-5}\cmidrule(lr){6-6}",
     ]
-    head, _, _ = grid.read(table(head=[row, TableRow(list("abcdef"))], columns="llcccc"))
-    assert head[0][2] == {"tag": "th", "scope": "colgroup", "spans": (3, 1), "text": "A"}
+    html = table(head=[row, TableRow(list("abcdef"))], columns="llcccc")
+    assert '<th scope="colgroup" colspan="3">A</th><th scope="col">B</th></tr>' in html
 
 
 def test_columns_keep_their_side():
@@ -186,22 +177,3 @@ def test_every_table_has_one_html_table_per_float_and_labels_as_they_were_writte
         assert found.html.count("<table>") == found.tex.count(r"\begin{tabular*}"), name
         assert [part[:7] for part in found.html.split("\n\n")] == ["<table>"] * len(found.floats), name
         assert escape(ODD, quote=False) in found.html or "(odd)" not in name, name
-
-
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.source])
-def test_every_printed_number_of_the_paper_is_in_its_row_and_column(name):
-    tex = cases.paper(name).tex
-    _, rows, _ = grid.read(cases.paper(name).html)
-    lines = tex.splitlines()
-    body = [line for line in lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")] if line.endswith(r"\\")]
-    assert len(rows) == len(body)
-    n = 0
-    for line, row in zip(body, rows, strict=True):
-        if line.startswith(r"\multicolumn"):
-            continue
-        for column, cell in enumerate(re.split(" & ", line.removesuffix(r" \\"))):
-            if expected := printed(cell):
-                assert grid.numbers(row[column]["text"]) == expected, (line, column)
-                n += len(expected)
-    assert n == sum(len(printed(line)) for line in body)
-    assert n > 10
