@@ -212,4 +212,33 @@ def test_every_integer_and_its_block_mean_the_same(percent):
 )
 def test_an_answer_of_nothing_but_punctuation_is_none(inside, is_there):
     graded = graded_answer(parse(f"<answer>{inside}</answer><confidence>90</confidence>"))
-    assert (why_no_answer(graded["answer"], graded["canonical_answer"]) is None) == is_there
+    reason = why_no_answer(graded["answer"], graded["canonical_answer"], graded["parse_status"])
+    assert (reason is None) == is_there
+
+
+THOUGHT = (
+    "Maybe <answer>no</answer><confidence>9</confidence>? </think> So: <answer>yes</answer><confidence>80</confidence>"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "confidence", "status"),
+    [
+        (THOUGHT, "yes", 0.8, "valid"),
+        (f"<think>{THOUGHT}", "yes", 0.8, "valid"),
+        (f"<answer>no</answer></think>{THOUGHT}", "yes", 0.8, "valid"),  # the last end counts
+        ("<answer>no</answer><confidence>9</confidence></think>", None, None, "invalid_both"),
+        ("<think>no</think><answer>yes</answer>", "yes", None, "invalid_confidence"),
+        ("<answer>yes</answer><confidence>80</confidence>", None, None, "no_end_of_thinking"),
+        ("", None, None, "no_end_of_thinking"),
+    ],
+)
+def test_the_answer_is_what_follows_the_thinking(text, answer, confidence, status):
+    parsed = parse(text, "thinking")
+    assert (parsed.answer, parsed.confidence, parsed.status) == (answer, confidence, status)
+    span = answer_span(text, "</think>")
+    assert (None if span is None else text[span[0] : span[1]]) == answer
+    assert span is None or text[: span[2]].endswith("</answer>")
+    graded = graded_answer(parsed)
+    reason = why_no_answer(graded["answer"], graded["canonical_answer"], graded["parse_status"])
+    assert (reason is not None and "thinking" in reason) == (status == "no_end_of_thinking")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualread.errors import ConfigError
 from dualread.models import prompts
 
 SHA256 = {
@@ -102,7 +103,7 @@ def test_a_long_question_full_of_labels_is_searched_in_linear_time():
 
 
 def test_errors_name_what_is_missing():
-    with pytest.raises(ValueError, match="Known: ensemble_2"):
+    with pytest.raises(ConfigError, match="Known: ensemble_2"):
         prompts.render("sharedd", question="?")
     with pytest.raises(ValueError, match=r"p_true needs a value for \{ANSWER\}"):
         prompts.render("p_true", question="?")

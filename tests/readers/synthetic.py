@@ -48,6 +48,9 @@ def examples(
     tensors = {name: (base + 0.15 * rng.normal(size=(n, D))).astype(np.float32) for name in TENSORS}
     answer = rng.integers(3, size=n)
     other = np.random.default_rng([seed, 1])  # so that a new tensor leaves the old ones as they are
+    tensors["h_think"] = tensors["h_close"] + 0.15 * np.random.default_rng([seed, 2]).normal(size=(n, D)).astype(
+        np.float32
+    )
     tensors["answer_log_prob"] = -other.exponential(np.where(correct, 0.3, 0.6)).astype(np.float32)[:, np.newaxis]
     table = pl.DataFrame(
         {

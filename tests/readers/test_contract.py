@@ -60,6 +60,7 @@ SETTINGS = {
     "temperature_scaling": {},
     "hac": {"form": "regression"},
     "layer_probe": {**synthetic.P_STATE, "layer": 0.5},
+    "after_thinking": synthetic.P_STATE,
     "dualread_lm_polygraph.likelihood": {"estimator": "Perplexity", "tokens": "answer"},
     "dualread_lm_polygraph.entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
     "dualread_lm_polygraph.sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
@@ -251,7 +252,7 @@ def test_unknown_and_missing_settings_are_named(name):
 
 
 def test_an_unknown_reader_is_answered_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"no plugin named 'psrr'. Known: bicr, dualread, expected_confidence"):
+    with pytest.raises(ConfigError, match=r"no plugin named 'psrr'. Known: after_thinking, bicr, dualread"):
         load("readers.psrr")
     with pytest.raises(ConfigError, match="not in the family readers"):
         load("training.rewards.rlvr")

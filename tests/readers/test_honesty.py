@@ -12,7 +12,7 @@ from dualread.readers.base import Examples, score
 from tests.readers import synthetic
 from tests.readers.test_contract import VIEWS, fitted, training
 
-OF_STATES = ("psr", "saplma", "bicr", "p_state", "p_visual", "dualread", "layer_probe")
+OF_STATES = ("psr", "saplma", "bicr", "p_state", "p_visual", "dualread", "layer_probe", "after_thinking")
 
 
 def permuted_within_questions(given: Examples) -> Examples:

@@ -249,7 +249,9 @@ _OF_OTHERS = {
     "dualread.progress": dict.fromkeys(
         ("NotedStep", "note_steps", "say", "steps_file", "track", "work_on"), "what people see"
     ),
-    "dualread.source_snapshot": dict.fromkeys(("install", "read"), "the bytes of a file that is in the key"),
+    "dualread.source_snapshot": dict.fromkeys(
+        ("install", "package_folder", "read"), "the bytes of a file that is in the key, also of another package"
+    ),
     "dualread.store.batches": dict.fromkeys(("current", "read_by_row"), "where an equal batch was computed before"),
     "dualread.store.digest": {
         "MANIFEST_NAME": "the name of a file",

@@ -41,8 +41,15 @@ def of_condition(**changes):
     return {"conditions": {"mine": {"image": "original", "control": True, **changes}}}
 
 
+AFTER_THINKING = {
+    **{"label": "Thought", "group": "baseline", "actor": "rlvr", "reader": "after_thinking", "cost": "$t+\\rho$"},
+    "settings": {"steps": 20, "learning_rate": 1e-3, "l2": 1e-4},
+}
+
 # What is laid over the embedded study.
 CHANGES = {
+    "the end of thinking of an actor that does not think": {"methods": {"thought": AFTER_THINKING}},
+    "a prompt of a package that is not installed": of_slake(prompt="their_ward.prompts.asked"),
     "the name of a study is that of the store": {"study": "store"},
     "a store in a home folder": {"store": "~/store"},
     "a store among the results": {"study": "a", "store": "results/a/store"},

@@ -72,9 +72,15 @@ def job(tiny, tmp_path):
     for i in range(3):
         image(i).save(tmp_path / f"{i}.png")
 
-    def make(name, *, seed=1, reward=LENGTH, prompt="shared", checkpoints=None, **settings):
+    def make(name, *, seed=1, reward=LENGTH, prompt="shared", checkpoints=None, before=(), **settings):
         questions = [
-            Asked(sample_id=str(i), text=prompts.render(prompt, question=q), image_files=[f"{i}.png"], image_id=str(i))
+            Asked(
+                sample_id=str(i),
+                text=prompts.render(prompt, question=q),
+                image_files=[f"{i}.png"],
+                image_id=str(i),
+                before=before,
+            )
             for i, q in enumerate(["Is this a CT scan?", "What is the size of the lesion?", "Where?"])
         ]
         return Job(

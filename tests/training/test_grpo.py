@@ -11,10 +11,11 @@ from tests.tiny import MODEL, both
 
 from dualread.errors import ArtifactError, DataError, TrainingError
 from dualread.models.backbones.checkpoint import load
-from dualread.training import dcpo, grpo
+from dualread.training import _grpo_trainer, dcpo, grpo, vl_calibration
 from dualread.training.grpo import train
 from dualread.training.rewards import dcpo as dcpo_reward
 from dualread.training.rewards import rlcr, rlvr
+from dualread.training.rewards import vl_calibration as vl_reward
 from dualread.training.trainer import Algorithm, _reward_function, counted
 
 
@@ -40,6 +41,23 @@ def test_training_moves_the_whole_model_and_keeps_a_log(tiny, run):
     assert log.filter(pl.col("name") == "terms/undefined/mean").height == 0  # undefined is not logged as a number
     assert (log.filter(pl.col("name") == "gradient_norm")["value"] > 0).all()
     assert log.filter(pl.col("name") == "kl").height == 0
+
+
+@both
+def test_the_turns_before_the_question_are_trained_on(tiny, job, monkeypatch):
+    """The training itself compares what TRL makes of a prompt with transformers alone (`_reference`)."""
+    turns = (("system", "You read images."), ("user", "Ready?"), ("assistant", "Yes."))
+    said, roll_out = [], _grpo_trainer.roll_out
+    monkeypatch.setattr(
+        _grpo_trainer, "roll_out", lambda *given, **named: said.append(given[1][0]) or roll_out(*given, **named)
+    )
+    for algorithm, more in ((grpo, {}), (vl_calibration, {"patch_pixels": 8, "reward": vl_reward})):
+        assert algorithm.train(job(f"{algorithm.__name__} turns", before=turns, **more))
+    encoder = tiny.open().encoder
+    texts = {encoder.tokenizer.decode(prompt.token_ids) for prompt in said}
+    assert all("You read images." in text and text.index("Ready?") < text.index("Yes.") for text in texts)
+    image_token = encoder.processor.image_token
+    assert all(text.index("Yes.") < text.index(image_token) for text in texts)
 
 
 def test_training_from_an_incomplete_base_is_refused(tiny, job, tmp_path):

@@ -6,7 +6,7 @@ from dualread.grading.canonical import canonical
 from dualread.grading.parse import Parsed
 
 
-def why_no_answer(answer: str | None, canonical_answer: str | None) -> str | None:
+def why_no_answer(answer: str | None, canonical_answer: str | None, parse_status: str = "") -> str | None:
     """Return why a completion is wrong whatever the reference answer is; None if there is an answer to be judged.
 
     No method has a confidence in an answer that does not exist, and it is never kept.
@@ -14,7 +14,10 @@ def why_no_answer(answer: str | None, canonical_answer: str | None) -> str | Non
     Args:
         answer: The answer, as `graded_answer` returns it.
         canonical_answer: Its canonical form.
+        parse_status: The status of the completion, where it is known.
     """
+    if parse_status == "no_end_of_thinking":
+        return "the thinking of the completion never ends"
     if answer is None:
         return "the completion has no valid answer block"
     return None if canonical_answer else "the answer is nothing but punctuation"

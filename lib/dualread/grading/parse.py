@@ -12,18 +12,19 @@ The paper leaves some cases open. These are the decisions:
   encloses the other, both are invalid.
 - Neither the reasoning block nor the order of the blocks is checked, because the paper requires an answer and a
   confidence only.
+- Where completions think first, what ends the thinking is looked for, and nothing up to the last of it is searched.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 __all__ = ["Parsed", "parse_blocks"]
 
-Status = Literal["valid", "invalid_confidence", "invalid_answer", "invalid_both"]
+Status = Literal["valid", "invalid_confidence", "invalid_answer", "invalid_both", "no_end_of_thinking"]
 
-STATUSES: tuple[Status, ...] = ("valid", "invalid_confidence", "invalid_answer", "invalid_both")
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 _TAG = re.compile(r"</?(?:vision|reasoning|answer|analysis|confidence|vision_confidence|reasoning_confidence)>")
 Parts = tuple[float, float]
@@ -40,7 +41,7 @@ class Parsed:
         confidence: Stated confidence in [0, 1]; None if it is invalid. An invalid answer does not make it None unless
             one of the two blocks encloses the other.
         status: "valid" if both hold, "invalid_confidence" if the answer alone holds, "invalid_answer" if the confidence
-            alone holds, "invalid_both" if neither does.
+            alone holds, "invalid_both" if neither does, "no_end_of_thinking" if that is why neither does.
         parts: The vision and the reasoning confidence, each in [0, 1], whose harmonic mean is `confidence`, under the
             contract `dual`; None under `single` and if the confidence is invalid.
     """
@@ -51,13 +52,27 @@ class Parsed:
     parts: Parts | None = None
 
 
-def parse_blocks(text: str, read_confidence: ReadConfidence) -> Parsed:
+def said(text: str, thinking_ends: str | None) -> str | None:
+    """Return what comes after the last of what ends the thinking; None if thinking never ends.
+
+    It is the whole text where completions do not think, and so nothing ends their thinking (`thinking_ends` is None).
+    """
+    if thinking_ends is None:
+        return text
+    return text.rpartition(thinking_ends)[2] if thinking_ends in text else None
+
+
+def parse_blocks(text: str, read_confidence: ReadConfidence, thinking_ends: str | None = None) -> Parsed:
     """Return the answer and the stated confidence of a completion.
 
     Args:
         text: The completion. Any text can be parsed; what does not follow the contract is invalid and raises nothing.
         read_confidence: Reads what a confidence block holds.
+        thinking_ends: What ends the thinking before an answer; None where completions do not think.
     """
+    if (after := said(text, thinking_ends)) is None:
+        return Parsed(answer=None, confidence=None, status="no_end_of_thinking")
+    text = after
     span = answer_span(text)
     answer = None if span is None else text[span[0] : span[1]]
     confidence, parts = None, None
@@ -68,19 +83,21 @@ def parse_blocks(text: str, read_confidence: ReadConfidence) -> Parsed:
     return Parsed(answer=answer, confidence=confidence, status=status, parts=parts)
 
 
-def answer_span(text: str) -> tuple[int, int, int] | None:
+def answer_span(text: str, thinking_ends: str | None = None) -> tuple[int, int, int] | None:
     """Return where the valid answer is, as (start, end, close_end) in characters; None where there is none.
 
     `text[start:end]` is the answer without white space at the ends. `close_end` is the character after `</answer>`.
     """
+    after = said(text, thinking_ends) or ""
+    before, text = len(text) - len(after), after
     block = block_span(text, "answer")
     if block is None or _within(block, block_span(text, "confidence")):
         return None
     inside = text[block[0] : block[1]]
     if not inside.strip() or _TAG.search(inside):
         return None
-    start = block[0] + len(inside) - len(inside.lstrip())
-    return start, start + len(inside.strip()), block[1] + len("</answer>")
+    start = before + block[0] + len(inside) - len(inside.lstrip())
+    return start, start + len(inside.strip()), before + block[1] + len("</answer>")
 
 
 def block_span(text: str, tag: str) -> tuple[int, int] | None:

@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from dualread.models.backbones.encode import EncodedPrompt, Encoder
     from dualread.models.backbones.opened import Opened
     from dualread.models.images.base import Shown
+    from dualread.models.prompts import Turn
     from dualread.models.replay.replayed import Replayed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One prompt: images, and the text that follows them in the user turn.
+    """One prompt: images, and the text that follows them in the last turn, which is the user's.
 
     Attributes:
-        text: Text of the user turn.
+        text: Text of the last turn.
         images: The images in order, or none: each an image, the path of its file, or a function that makes it when it
             is needed.
         image_name: Sort key that brings requests about the same images together. It does not identify them: the encoder
@@ -38,6 +39,7 @@ class Request:
         row: Name of the request, unique in a list of requests. Error messages show it, and it seeds the random numbers
             of the request's samples.
         prefix: Token ids of the completion that are given rather than generated; they follow the prompt.
+        before: The turns before the last one.
     """
 
     text: str
@@ -45,10 +47,12 @@ class Request:
     image_name: str
     row: str
     prefix: tuple[int, ...] = ()
+    before: "tuple[Turn, ...]" = ()
 
     def encoded(self, encoder: "Encoder") -> "EncodedPrompt":
         """Return what the model reads; see `Encoder.prompt`."""
-        return encoder.prompt(self.text, images=self.images, row=self.row).followed_by(self.prefix)
+        prompt = encoder.prompt(self.text, images=self.images, row=self.row, before=self.before)
+        return prompt.followed_by(self.prefix)
 
 
 class SeededDecoding(Decoding):
@@ -66,7 +70,7 @@ class EncodedRequest:
         name: Unique among the requests that are being answered.
         prompt: The prompt; its `row` seeds the samples.
         decoding: How it is answered.
-        alone: Whether the prompt is one image and one text. Nothing that was found out about such prompts holds for
+        alone: Whether the prompt is of a study, or of its form. Nothing that was found out about such prompts holds for
             other conversations.
         watched: Whether states are read, where the pass that answers gives them.
         log_probs: Whether log-probabilities are wanted: an engine may have to normalize all logits for them.

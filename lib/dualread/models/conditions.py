@@ -23,12 +23,13 @@ class Asked:
 
     Attributes:
         sample_id: Id of the question in the manifest.
-        text: Text of the user turn.
+        text: Text of the last turn.
         image_files: Files of the images that are shown, in order, relative to the manifest artifact.
         image_id: Id of what is shown; unique within the manifest, but not across manifests.
         image_roles: The role of each image; empty if they have none.
         changes: What is done to these images before they are shown.
         draw: Which draw of these changes it is, from 0.
+        before: The turns before the last one.
     """
 
     sample_id: str
@@ -38,6 +39,7 @@ class Asked:
     image_roles: Sequence[str] = ()
     changes: tuple[Change, ...] = ()
     draw: int = 0
+    before: tuple[prompts.Turn, ...] = ()
 
     @property
     def name(self) -> str:
@@ -51,7 +53,8 @@ class Asked:
         """
         sources = [manifest / file for file in self.image_files]
         name, shown = shown_images(sources, self.contents, self.image_roles, self.changes, self.draw)
-        return Request(text=self.text, images=shown, image_name=name if self.changes else self.image_id, row=self.name)
+        name = name if self.changes else self.image_id
+        return Request(text=self.text, images=shown, image_name=name, row=self.name, before=self.before)
 
     @property
     def contents(self) -> list[str]:
@@ -94,19 +97,23 @@ def asked(
     return (
         Asked(
             sample_id=row["sample_id"],
-            text=prompts.render(
-                prompt,
-                question=question_field(row["question"], row["options"]),
-                answer=None if answers is None else answers[row["sample_id"]],
-                hint=None if hinted is None else hinted[row["sample_id"]],
-            ),
+            text=last.text,
             image_files=row["image_files"],
             image_id=row["image_id"],
             image_roles=row["image_roles"],
             changes=changes,
             draw=draw,
+            before=tuple(before),
         )
         for row in rows.iter_rows(named=True)
+        for *before, last in [
+            prompts.rendered_turns(
+                prompt,
+                question=question_field(row["question"], row["options"]),
+                answer=None if answers is None else answers[row["sample_id"]],
+                hint=None if hinted is None else hinted[row["sample_id"]],
+            )
+        ]
         for draw in range(draws)
     )
 

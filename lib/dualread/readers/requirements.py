@@ -11,7 +11,7 @@ from typing import TypeVar
 from dualread import plugins
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError
-from dualread.limits import check_plugin
+from dualread.limits import UntrustedNameError, check_plugin
 from dualread.readers.base import FittedReader
 from dualread.schema.answers import name_and_settings
 from dualread.schema.base import Section
@@ -60,6 +60,13 @@ def check_plugins(reader: FittedReader, packages: Collection[str], *, where: str
     if NAME in reader.provenance:
         requirements, inside = _scoring(reader, where), f"{where}: {place}provenance.{NAME}"
         check_plugin("contracts", requirements.contract, packages, f"{inside}.contract")
+        for name in (requirements.prompt.name, *(view.prompt.name for view in requirements.views)):
+            package = name.partition(".")[0]
+            if plugins.is_foreign(name) and not {name, package} & set(packages):
+                raise UntrustedNameError(
+                    f"{inside}: the prompt {name!r:.200} is in another package, and no file can name one. Expected one"
+                    f" of our prompts. If you know that package, name it yourself: --plugins {package:.200}."
+                )
         for view in requirements.views:
             check_plugin("images", name_and_settings(view.image)[0], packages, f"{inside}.views.{view.name}.image")
             if view.measure is not None:

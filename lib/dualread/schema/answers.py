@@ -281,6 +281,8 @@ class ShardSpec(Shard):
     answer_contract: Plugin | None = None
     """How the committed completions are parsed, for a prompt that contains the answer. Questions whose completion has
     no answer are not asked."""
+    thinking_ends: str | None = None
+    """What ends the thinking of the committed completions before their answer; None where they do not think."""
 
     @property
     def is_greedy(self) -> bool:

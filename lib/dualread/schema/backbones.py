@@ -205,6 +205,8 @@ class Opening(Section):
     """Arguments of the chat template."""
     forbidden_tokens: Annotated[list[Word], Field(max_length=1000)] | None = None
     """Tokens of the vocabulary that no answer may contain."""
+    shown_tokens: Annotated[list[Word], Field(max_length=1000)] | None = None
+    """Special tokens of the vocabulary that stay in the text of answers, such as those that end thinking."""
 
     @model_validator(mode="after")
     def _has_both_limits(self) -> Self:

@@ -174,7 +174,9 @@ GRADED = Schema(
         "answer": nullable(pl.String, "text of the valid answer block; null if there is none"),
         "canonical_answer": nullable(pl.String, "canonical form of the answer; null if empty or missing"),
         "verbalized_confidence": nullable(pl.Float64, "stated confidence in [0, 1]; null if invalid"),
-        "parse_status": column(pl.String, "valid, invalid_confidence, invalid_answer or invalid_both"),
+        "parse_status": column(
+            pl.String, "valid, invalid_confidence, invalid_answer, invalid_both or no_end_of_thinking"
+        ),
         "correct": column(
             pl.Boolean, "whether the canonical answer equals a canonical gold answer for the image shown"
         ),

@@ -9,7 +9,7 @@ from dualread.schema.base import AtLeast0, Positive, Section, Share
 Kappa = Annotated[float, Field(gt=0, le=100)]
 
 # What a replay stores only where a reader of the actor reads it. Other studies keep their bytes and their speed.
-OPTIONAL_TENSORS = ("token_entropies",)
+OPTIONAL_TENSORS = ("token_entropies", "h_think")
 # What it takes from image tokens, and has not where no image is shown.
 OF_IMAGE = ("h_global", "h_evid")
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from dualread import plugins
 from dualread.artifacts.tables import from_rows, write_parts, write_table
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, ConfigError
+from dualread.grading.parse import said
 from dualread.models.actor import AnsweringActor, SeededDecoding
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.conditions import Asked
 from dualread.models.generation.choices import score_choices
-from dualread.schema.answers import Choices, GenerateSpec
+from dualread.schema.answers import Choices, GenerateSpec, ShardSpec
 from dualread.schema.columns import CHOICES, GENERATIONS
 from dualread.schema.recorded import Facts
 from dualread.seeding import derive_seed
@@ -31,8 +32,14 @@ def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     settings = frozen(spec.model), frozen(spec.engine.settings)
     actor = loaded_engine(inputs["actor"], spec.engine.module, *settings, inputs["facts"] / "facts.json")
     refuse_control_tokens(inputs["manifest"], actor.encoder.tokenizer)
+    tag = spec.shard.thinking_ends
+    if tag and tag not in actor.encoder.decode(actor.encoder.tokenizer(tag, add_special_tokens=False)["input_ids"]):
+        raise ConfigError(
+            f"backbones.{spec.backbone}.settings.shown_tokens: answers would lack {tag!r}, because special tokens of it"
+            " are not shown. Expected them among these tokens. Add them."
+        )
     if spec.shard.choices is not None:
-        return _score_choices(spec.shard.choices, spec.shard.condition, questions, actor, inputs, out)
+        return _score_choices(spec.shard.choices, spec.shard, questions, actor, inputs, out)
     return _complete(spec, questions, actor, inputs["manifest"], out)
 
 
@@ -50,7 +57,9 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], actor: AnsweringAc
     decoding = SeededDecoding(**shard.decoding.model_dump(), seed=derive_seed(seed, shard.condition))
     # The spec names the module that collects states, so that only these results depend on it.
     kept = importlib.import_module(f"dualread.{spec.states.module}") if spec.states else None
-    collecting = {"collecting": kept.Collected(spec=spec.states)} if kept else {}
+    is_answer = "/" not in shard.condition  # of a view, readers see what follows the thinking
+    collected = kept and kept.Collected(spec=spec.states, thinking_ends=shard.thinking_ends)
+    collecting = {"collecting": collected} if collected else {}
     results = actor.answer([question.request(manifest) for question in questions], decoding, **collecting)
     rows = [
         {
@@ -62,7 +71,7 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], actor: AnsweringAc
             "n_prompt_tokens": len(completion.prompt_token_ids),
             "token_ids": completion.token_ids,
             "token_log_probs": completion.token_log_probs,
-            "text": completion.text,
+            "text": completion.text if is_answer else said(completion.text, shard.thinking_ends) or "",
             "finish_reason": completion.finish_reason,
         }
         for question, completions in zip(questions, results, strict=True)
@@ -80,7 +89,7 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], actor: AnsweringAc
 
 def _score_choices(
     wanted: Choices,
-    condition: str,
+    shard: ShardSpec,
     questions: Sequence[Asked],
     actor: AnsweringActor,
     inputs: Mapping[str, Path],
@@ -88,18 +97,20 @@ def _score_choices(
 ) -> str:
     committed = dict(read_committed(inputs["generations"]).select("sample_id", "token_ids").iter_rows())
     if missing := [q.sample_id for q in questions if q.sample_id not in committed]:
-        raise ArtifactError(f"{condition}: {len(missing)} questions without an answer, such as {missing[0]}.")
+        raise ArtifactError(f"{shard.condition}: {len(missing)} questions without an answer, such as {missing[0]}.")
     requests = [question.request(inputs["manifest"]) for question in questions]
     ids = [committed[question.sample_id] for question in questions]
     rows = [
         {
             "sample_id": question.sample_id,
-            "condition": condition,
+            "condition": shard.condition,
             "choice": choice,
             "log_prob": log_prob,
             "n_prompt_tokens": scored.n_prompt_tokens,
         }
-        for question, scored in zip(questions, score_choices(actor, requests, ids, wanted), strict=True)
+        for question, scored in zip(
+            questions, score_choices(actor, requests, ids, wanted, shard.thinking_ends), strict=True
+        )
         for choice, log_prob in scored.log_probs.items()
     ]
     write_table(out / "choices.parquet", from_rows(rows, CHOICES), CHOICES)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.artifacts.tables import RowWriter, from_many_rows, write_table
+from dualread.grading.parse import said
 from dualread.models.service.replies import ServiceReply, word_log_probs
 from dualread.models.service.requests import ServiceRequest, needs_likelihoods, requests_of
 from dualread.models.service.responses import Found, read_responses
@@ -34,7 +35,7 @@ def compute(spec: ReadAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str
 
 
 def _completions(spec: ReadAnswersSpec, replies: Iterator[tuple[ServiceRequest, ServiceReply]], out: Path) -> str:
-    reasons: Counter[str] = Counter()
+    reasons, is_view = Counter[str](), "/" in spec.shard.condition
     completions = RowWriter(out, GENERATIONS)
     tokens = RowWriter(out, TOKENS) if needs_likelihoods(spec.shard, spec.service) else None
     for request, reply in replies:
@@ -51,7 +52,8 @@ def _completions(spec: ReadAnswersSpec, replies: Iterator[tuple[ServiceRequest, 
                     "n_prompt_tokens": reply.n_prompt_tokens,
                     "token_ids": [],
                     "token_log_probs": log_probs,
-                    "text": choice.text,
+                    # Of a view, readers see what follows the thinking.
+                    "text": said(choice.text, spec.shard.thinking_ends) or "" if is_view else choice.text,
                     "finish_reason": choice.finish_reason,
                 }
             )

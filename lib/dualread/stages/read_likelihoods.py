@@ -19,9 +19,9 @@ from dualread.artifacts.tensors import write_tensors
 from dualread.digests import artifact_digest
 from dualread.errors import ArtifactError
 from dualread.models import prompts
-from dualread.models.replay.positions import RULES
+from dualread.models.replay.positions import rules
 from dualread.models.service.replies import Likelihood, Token, likelihood_of
-from dualread.schema.answers import ReadLikelihoodsSpec
+from dualread.schema.answers import ReadLikelihoodsSpec, ShardSpec
 from dualread.schema.columns import FEATURES, GENERATIONS, TOKENS
 from dualread.schema.recorded import PromptText, ShardStates
 
@@ -37,7 +37,7 @@ def compute(spec: ReadLikelihoodsSpec, inputs: Mapping[str, Path], out: Path) ->
     def rows() -> Iterator[dict[str, Any]]:
         nonlocal n_without
         for row, completion in enumerate(_completions(inputs["generations"])):
-            likelihood = _likelihood(completion, shard.name)
+            likelihood = _likelihood(completion, shard)
             values.append(likelihood.answer_log_prob)
             n_without += not likelihood.positions.has_answer_block
             yield _row(row, shard.condition, completion, likelihood)
@@ -49,7 +49,7 @@ def compute(spec: ReadLikelihoodsSpec, inputs: Mapping[str, Path], out: Path) ->
         **shard.model_dump(include={"dataset", "split", "condition"}),
         **dict.fromkeys(("kappa", "final_layer", "middle_layer", "example")),  # there are no states
         prompt=PromptText(name=shard.prompt.name, sha256=prompts.template_sha256(shard.prompt.name)),
-        positions=RULES,
+        positions=rules(shard.thinking_ends),
         actor_digest=artifact_digest(inputs["actor"]),
     )
     write_tensors(out / "features.safetensors", {"answer_log_prob": tensor}, states.model_dump())
@@ -66,15 +66,16 @@ def _completions(folder: Path) -> Iterator[dict[str, Any]]:
                 yield completion | likelihoods
 
 
-def _likelihood(completion: Mapping[str, Any], where: str) -> Likelihood:
+def _likelihood(completion: Mapping[str, Any], shard: ShardSpec) -> Likelihood:
     if not completion["n_bytes"]:
         raise ArtifactError(
-            f"{where}: the completion of {completion['sample_id']} has no token, so its likelihood is undefined."
+            f"{shard.name}: the completion of {completion['sample_id']} has no token, so its likelihood is undefined."
             " Leave out the methods that read it (sequence likelihood), or ask again."
         )
     text, ends = completion["text"].encode(), np.cumsum(completion["n_bytes"]).tolist()
     pieces = zip([0, *ends], ends, completion["log_probs"], strict=False)
-    return likelihood_of([Token(content=text[start:end], log_prob=value, top=()) for start, end, value in pieces])
+    tokens = [Token(content=text[start:end], log_prob=value, top=()) for start, end, value in pieces]
+    return likelihood_of(tokens, shard.thinking_ends)
 
 
 def _row(row: int, condition: str, completion: Mapping[str, Any], likelihood: Likelihood) -> dict[str, Any]:

@@ -9,6 +9,7 @@ Where no image is shown, the vectors of image tokens are left out. A view with `
 layers, and nothing else; a view with a `measure` has what that measures, and nothing else.
 """
 
+import dataclasses
 import functools
 import importlib
 import json
@@ -29,7 +30,7 @@ from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
 from dualread.models.replay import agreement
 from dualread.models.replay.forward import TENSORS, middle_layer, of_layer, read_of_example
-from dualread.models.replay.positions import RULES
+from dualread.models.replay.positions import rules
 from dualread.models.replay.replayed import Replayed, padded_entropies, stacked
 from dualread.schema.answers import ReplaySpec
 from dualread.schema.columns import FEATURES, GENERATIONS
@@ -37,7 +38,8 @@ from dualread.schema.recorded import Facts, PromptText, ShardStates
 from dualread.schema.replay import OF_IMAGE, Agreement
 from dualread.stages._asked import frozen, read_asked
 
-_OPTIONAL = {"token_entropies": padded_entropies}  # those of `schema.replay.OPTIONAL_TENSORS`
+# Those of `schema.replay.OPTIONAL_TENSORS`.
+_OPTIONAL = {"token_entropies": padded_entropies, "h_think": functools.partial(stacked, name="h_think")}
 
 
 def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -52,6 +54,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     requests = _requests(inputs, completions, questions)
     batch_size = spec.replay.settings.batch_size
     actor = loaded_actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
+    actor = dataclasses.replace(actor, thinking_ends=shard.thinking_ends)
     # The spec names the module that takes states from the generation, so that only these results depend on it.
     kept = importlib.import_module(f"dualread.{spec.states.module}") if spec.states else None
     if kept:
@@ -84,16 +87,19 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         middle_layer=middle_layer(n_layers),
         kappa=spec.replay.kappa,
         prompt=PromptText(name=shard.prompt.name, sha256=prompts.template_sha256(shard.prompt.name)),
-        positions=RULES,
-        example=read_of_example(),
+        positions=rules(shard.thinking_ends),
+        example=read_of_example(shard.thinking_ends),
         actor_digest=artifact_digest(inputs["actor"]),
     )
     write_tensors(out / "features.safetensors", tensors, states.model_dump())
     write_table(out / "features.parquet", index, FEATURES)
     mean, largest = index["log_prob_mean_difference"].mean(), index["log_prob_max_difference"].max()
     n_without = index.height - index["has_answer_block"].sum()
+    n_endless = sum(answer.positions.think == -1 for answer in replayed)
+    endless = f", {n_endless} of which never end thinking" if n_endless else ""
     return (
-        f"replayed {n_replayed} of {index.height} completions ({n_without} without an answer block); log-probabilities "
+        f"replayed {n_replayed} of {index.height} completions ({n_without} without an answer block{endless});"
+        " log-probabilities "
         f"differ from the generation's by {mean:.1e} on average, {largest:.1e} at most"
     )
 

@@ -90,8 +90,9 @@ class Modules:
 
     def _file_digest(self, name: str, named_by: str) -> str:
         if name not in self._file_digests:
-            folder = self._folders.get(named_by.partition(".")[0], self._root)
-            path = folder / name
+            package, _, inside = name.rpartition(":")  # a prompt of another package
+            folder = source_snapshot.package_folder(package) if package else None
+            path = (folder or self._folders.get(named_by.partition(".")[0], self._root)) / inside
             try:
                 self._file_digests[name] = hashlib.sha256(source_snapshot.read(path)).hexdigest()
             except FileNotFoundError as error:

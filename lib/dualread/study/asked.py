@@ -21,7 +21,7 @@ def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
     prompt = prompt_of(config, actor, dataset, condition, *shard[3:])
     choices = view.choices if view else None
     shows_answer = view is not None and "{ANSWER}" in prompts.template(prompt.name)
-    own_image = view.image if view else None
+    own_image, contract = view.image if view else None, contract_of(config, actor, dataset, condition)
     return ShardSpec(
         dataset=dataset,
         split=split,
@@ -35,7 +35,8 @@ def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
         draws=view.draws if view else None,
         layers=tuple(view.layers) if view and view.layers else None,
         measure=measure_of(view.measure) if view and view.measure else None,
-        answer_contract=contract_plugin(contract_of(config, actor, dataset, condition)) if shows_answer else None,
+        answer_contract=contract_plugin(contract) if shows_answer else None,
+        thinking_ends=thinking_ends_of(contract),
     )
 
 
@@ -58,7 +59,7 @@ def prompt_of(config: Config, actor: str, dataset: str, condition: str, view: st
         of_view or config.actors[actor].prompt or config.conditions[condition].prompt or config.datasets[dataset].prompt
     )
     hints = Plugin(module="models.hints") if "{HINT}" in prompts.template(name) else None
-    return Prompt(name=name, file=f"models/prompts/{name}.txt", hints=hints)
+    return Prompt(name=name, file=prompts.file_of(name), hints=hints)
 
 
 def contract_of(config: Config, actor: str, dataset: str, condition: str) -> str:
@@ -72,6 +73,11 @@ def contract_of(config: Config, actor: str, dataset: str, condition: str) -> str
     of_prompt = prompt if prompt in plugins.known("contracts") else None
     rewarded = plugins.declared("rewards", entry.reward, "CONTRACT") if entry.reward else None
     return named or of_prompt or rewarded or "single"
+
+
+def thinking_ends_of(contract: str) -> str | None:
+    """Return what ends the thinking of completions of this format; None if they do not think."""
+    return plugins.declared("contracts", contract, "THINKING_ENDS")
 
 
 def contract_plugin(contract: str) -> Plugin:

@@ -4,6 +4,7 @@ Each check yields a line per problem: where, what, the value, what was expected.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 
 from dualread import plugins
@@ -17,6 +18,7 @@ from dualread.schema.plugin_settings import settings_class
 from dualread.schema.readers import Method
 from dualread.schema.study import Config
 from dualread.schema.tables import Figure, Table
+from dualread.study.asked import contract_of, thinking_ends_of
 from dualread.study.references import MEANS
 from dualread.study.selection import given
 from dualread.training.settings import TrainingSettings, training_settings
@@ -65,6 +67,22 @@ def contradictions(config: Config, *, with_plugins: bool = True) -> Iterator[str
     for name, figure in config.figures.items():
         yield from _figure_contradictions(f"figures.{name}", name, figure, config)
     yield from _method_contradictions(config.methods)
+    if with_plugins:
+        yield from _thinking_contradictions(config)
+
+
+def _thinking_contradictions(config: Config) -> Iterator[str]:
+    """The state at the end of thinking is read of completions that say what ends it."""
+    for name, method in config.methods.items():
+        if "h_think" in (plugins.declared("readers", method.reader, "FEATURES") or ()):
+            conditions = [key for key, of in config.conditions.items() if method.actor in (of.actors or [method.actor])]
+            asked = product(config.datasets, conditions)
+            contracts = sorted({contract_of(config, method.actor, *shard) for shard in asked})
+            if without := [contract for contract in contracts if thinking_ends_of(contract) is None]:
+                yield (
+                    f"methods.{name}.reader: {method.reader!r} reads the end of thinking, but {method.actor} answers in"
+                    f" a format without one ({', '.join(without)}). Name a `contract` that has THINKING_ENDS."
+                )
 
 
 def _view_contradictions(config: Config) -> Iterator[str]:

@@ -200,11 +200,16 @@ def _plugins(config: Config) -> Iterator[tuple[str, str, str, str, Mapping[str, 
 
 
 def _unknown_prompts(config: Config) -> Iterator[str]:
-    """Yield every named prompt that is no file of lib/dualread/models/prompts."""
+    """Yield every named prompt that is no file, or whose parts are no conversation."""
     known, folder = prompts.names(), "lib/dualread/models/prompts"
     for where, name in _named_prompts(config):
-        if name not in known:
+        if name not in known and not plugins.is_foreign(name):
             yield f"{where}: {name!r}: no such file in {folder}. Known: {', '.join(known)}.{did_you_mean(name, known)}"
+            continue
+        try:
+            prompts.turns(name)
+        except ConfigError as error:
+            yield f"{where}: {error}"
 
 
 def _named_prompts(config: Config) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.training import _lora
-from dualread.training._reference import Comparison, for_sampling
+from dualread.training._reference import Comparison, asked_in, for_sampling
 from dualread.training._rollouts import CheckedRollouts, roll_out
 from dualread.training.job import Job
 from dualread.training.trainer import Algorithm
@@ -135,8 +135,9 @@ def _roll_out(_: Any, trainer: Any) -> dict[str, Any]:
     # A new one for each step, because an encoder keeps the pixels of its images in memory.
     trainer.opened = opened = Opened.of(_lora.base_of(trainer.plain), trainer.processing_class, job.model, job.facts)
     trainer.prompts = {
-        name: opened.encoder.prompt(row["prompt"][0]["content"], images=row["images"], row=name)
+        name: opened.encoder.prompt(text, images=row["images"], row=name, before=before)
         for name, row in {row["sample_id"]: row for row in rows}.items()
+        for text, before in [asked_in(row)]
     }
     prompts = [trainer.prompts[row["sample_id"]] for row in rows]
     first = trainer.accelerator.process_index * len(rows)

@@ -123,8 +123,15 @@ class Comparison:
             )
 
 
+def asked_in(row: Mapping[str, Any]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the text of the last turn of a row's prompt, and the turns before it."""
+    *before, last = row["prompt"]
+    return last["content"], tuple((turn["role"], turn["content"][0]["text"]) for turn in before)
+
+
 def _inputs(encoder: Encoder, row: Mapping[str, Any], prompt: Any) -> Mapping[str, Any]:
-    made = encoder.inputs(row["prompt"][0]["content"], row["images"])
+    text, before = asked_in(row)
+    made = encoder.inputs(text, row["images"], before)
     if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
         raise DataError(
             f"{row['sample_id']}: the trainer encodes the prompt as {len(prompt)} ids that differ from the"

@@ -16,7 +16,7 @@ import numpy as np
 
 from dualread.errors import TrainingError
 from dualread.models.backbones.checkpoint import load
-from dualread.models.backbones.processor import load_processor
+from dualread.models.backbones.processor import load_processor, messages
 from dualread.models.conditions import Asked
 from dualread.progress import NotedStep, note_steps, say, track
 from dualread.seeding import generator
@@ -189,7 +189,8 @@ def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], im
     def materialize(batch: Mapping[str, list[int]]) -> dict[str, list[Any]]:
         chosen = [questions[i] for i in batch["row"]]
         return {
-            "prompt": [[{"role": "user", "content": question.text}] for question in chosen],
+            # TRL puts the images into the first user turn whose content is no list.
+            "prompt": [[*messages(asked.before), {"role": "user", "content": asked.text}] for asked in chosen],
             "images": [[open_image(images / file) for file in question.image_files] for question in chosen],
             "reference_answers": [list(references[i]) for i in batch["row"]],
             "sample_id": [question.sample_id for question in chosen],

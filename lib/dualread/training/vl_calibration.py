@@ -36,7 +36,7 @@ from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import read_rows
 from dualread.schema.base import Positive
 from dualread.seeding import generator
-from dualread.training._reference import for_sampling
+from dualread.training._reference import asked_in, for_sampling
 from dualread.training.job import Job
 from dualread.training.rewards.vl_calibration import token_weights, visual_certainty
 from dualread.training.settings import TrainingSettings
@@ -117,9 +117,9 @@ def _views(
     for sample_id, row in {row["sample_id"]: row for row in inputs}.items():
         rng = generator("blacken", job.seed, step, sample_id)
         black = [blacken(image, job.chosen(Settings).patch_pixels, rng) for image in row["images"]]
+        text, before = asked_in(row)
         views[sample_id] = tuple(
-            encoder.prompt(row["prompt"][0]["content"], images=images, row=sample_id)
-            for images in (row["images"], black)
+            encoder.prompt(text, images=images, row=sample_id, before=before) for images in (row["images"], black)
         )
     return views
 

@@ -242,8 +242,8 @@ def test_another_prompt_is_refused_by_name_or_used_and_said(study, scorer, monke
         Scorer.load(*place)
 
 
-def other_position(tokens, decode, stop):
-    found = locate(tokens, decode, stop)
+def other_position(*given):
+    found = locate(*given)
     return dataclasses.replace(found, close=found.close - 1)
 
 

@@ -103,8 +103,8 @@ def serving(
 
 
 @contextmanager
-def opened(study, method: str = "dualread", methods: Sequence[str] = (), **options: Any):
-    choice = ScorerChoice(reader=study.reader(method), checkpoint=study.actor, methods=methods)
+def opened(study, method: str = "dualread", methods: Sequence[str] = (), plugins: Sequence[str] = (), **options: Any):
+    choice = ScorerChoice(reader=study.reader(method), checkpoint=study.actor, methods=methods, plugins=plugins)
     service = open_service(choice, batch_size=8, **options)
     try:
         yield service

@@ -14,14 +14,18 @@ import pytest
 
 from dualread.apps import main as program
 from dualread.apps.score.answering import readings
-from dualread.apps.score.loading import ScorerChoice
+from dualread.apps.score.loading import ScorerChoice, checkpoint_digests
+from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
 from dualread.apps.serve.outcome import Record
 from dualread.grading.contracts import single
 from dualread.models import prompts
+from dualread.readers.requirements import NAME
+from dualread.schema.answers import Decoding
+from dualread.schema.recorded import Facts, PromptText, Requirements
 from tests.apps.score import small
 from tests.apps.serve.running import LESION, data_url, opened, serving, user
-from tests.tiny import image
+from tests.tiny import MODEL, image
 
 parse = single.parse  # before the tests put another one in its place
 PARTS = ("confidence", "psr", "per")
@@ -355,3 +359,62 @@ def test_replies_have_names_and_other_addresses_say_what_to_do(server, study):
         model="dualread", messages=[user(LESION)], stream=True
     ) as reply:
         assert reply.headers["x-accel-buffering"] == "no"
+
+
+@pytest.fixture(scope="module")
+def ward(studies, tmp_path_factory):
+    """A study whose prompt has a system message and an earlier turn, and is in a package of its own."""
+    folder = tmp_path_factory.mktemp("ward")
+    (folder / "ward_asked").mkdir()
+    (folder / "ward_asked/__init__.py").touch()
+    earlier = "[system]\nYou read images.\n[user]\nReady for {QUESTION}\n[assistant]\nYes.\n"
+    (folder / "ward_asked/turns.txt").write_text(f"{earlier}[user]\nAbout it: {{QUESTION}}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        tiny = studies("qwen3_vl").tiny
+        asked = PromptText(name="ward_asked.turns", sha256=prompts.template_sha256("ward_asked.turns"))
+        required = Requirements(
+            model=MODEL,
+            facts=Facts().model_dump(),
+            checkpoint=checkpoint_digests(tiny.checkpoint),
+            prompt=asked,
+            decoding=Decoding(**small.DECODING),
+            contract="single",
+        )
+        yield small.build(tiny, folder / "results", **{NAME: required.model_dump()})
+
+
+BEFORE = [
+    {"role": "system", "content": "You read images."},
+    {"role": "user", "content": f"Ready for {LESION}"},
+    {"role": "assistant", "content": "Yes."},
+]
+
+
+def test_a_conversation_that_begins_as_the_readers_prompt_does_is_judged(ward):
+    scored = Scorer.load(ward.reader("dualread"), ward.actor, plugins=["ward_asked"])(ward.image(1), LESION)
+    last = user(ward.image(1), LESION)
+    with opened(ward, plugins=["ward_asked"]) as service, serving(service) as server:
+        for messages in (
+            [last],
+            [*BEFORE, last],
+            [*BEFORE, user(ward.image(1), f"About it: {LESION}")],
+            [{**BEFORE[0], "role": "developer"}, *BEFORE[1:], last],
+        ):
+            [choice] = server.ask(messages=messages).choices
+            assert choice.message.content == scored.completion
+            assert parts(choice.dualread) == pytest.approx(expected(scored), abs=2e-6)
+        for messages, reason in (
+            (
+                [BEFORE[0], last],
+                "of system, user, and readers were fitted on messages of system, user, assistant, user",
+            ),
+            ([{**BEFORE[0], "content": "Be brief."}, *BEFORE[1:], last], "are not those of the prompt"),
+            ([*BEFORE, user(ward.image(1), "Which organ is shown?")], "are not those of the prompt"),
+            ([BEFORE[0], user(ward.image(2), BEFORE[1]["content"]), BEFORE[2], last], "there are 2 images"),
+            ([*BEFORE[:1], *BEFORE[1:], user(LESION)], "there are no images"),
+        ):
+            [choice] = server.ask(messages=messages).choices
+            judged = choice.dualread
+            assert judged["confidence"] is None
+            assert any(reason in note for note in judged["notes"]), judged["notes"]

@@ -60,7 +60,7 @@ def test_later_images_and_texts_are_what_the_processor_alone_makes_of_them(tiny)
     for k in range(6):
         text, picture = ask(f"Where is {k % 2}?"), image(k).resize((32 + 8 * (k % 3), 32))
         ours = encoder.prompt(text, images=[picture], row="1")
-        ids, types, inputs = made(text, [picture])
+        ids, types, inputs = made((("user", text),), [picture])
         assert (ours.token_ids, ours.types) == (ids, types)
         assert ours.image.keys() == inputs.keys()
         assert all(torch.equal(ours.image[name], tensor) for name, tensor in inputs.items())

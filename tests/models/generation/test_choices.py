@@ -109,3 +109,14 @@ def test_a_space_before_every_text_is_in_no_choice():
     assert SPACED.decode(appended.prefix) == "<answer>left</answer><confidence>"
     words = choices_of(ChoicesSpec(words=["Yes", "No"]), SPACED, [], STOP)
     assert {SPACED.convert_ids_to_tokens(token) for [token] in words.variants["Yes"]} == {"Yes", "yes", "▁Yes", "▁yes"}
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_what_the_thinking_says_about_confidence_is_not_what_is_stated(name):
+    which, thought = TOKENIZERS[name], "<confidence>7</confidence></think>"
+    made = stated_integers(which, ids(which, thought + COMPLETIONS[42]), STOP, 0, 100, "</think>")
+    said = which.decode([*made.prefix, *made.variants["5"][0]])
+    assert said.startswith(f"{thought}<answer>left</answer>\n<confidence>5<")
+    for text in (f"{thought}no tag", "<confidence>7</confidence> without an end"):
+        appended = stated_integers(which, ids(which, text), STOP, 0, 100, "</think>")
+        assert which.decode(appended.prefix) == f"{text}<confidence>"

@@ -26,5 +26,8 @@ def test_the_example_by_hand():
         cosine = image @ answer / np.linalg.norm(image, axis=1) / np.linalg.norm(answer)
         weights = np.exp(cosine / 0.5)
         expected["h_evid"].append(weights @ image / weights.sum())
+    thinking = read_of_example("</think>")
+    assert thinking["h_think"] == pytest.approx(first[1 + 2], abs=6e-4)  # the second completion never ends to think
+    assert thinking["h_ans"] == pytest.approx([*first[[6, 7, 8]].mean(0), *second[1 + 5]], abs=6e-4)
     for name, vectors in expected.items():
         assert found[name] == pytest.approx(np.array(vectors), abs=6e-4), name

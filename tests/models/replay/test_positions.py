@@ -1,3 +1,5 @@
+import pytest
+
 from dualread.models.replay.positions import locate
 
 STOP = 99
@@ -47,6 +49,23 @@ def test_only_a_stop_token():
     assert find() == locate([0], decoder([""]), {0})
     assert find().answer == (0,)
     assert find().last == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "think", "answer", "close"),
+    [
+        (("<answer>no</answer>", "</thi", "nk>\n", "<answer>", "yes", "</answer>"), 2, (4,), 5),
+        (("so", "</think>", "no block"), 1, (2, 3), 3),  # the stop token is 3
+        (("so", "</think>"), 1, (2,), 2),
+        (("<answer>", "no", "</answer>"), -1, (3,), 3),
+        (("a</think>", "b</think> <answer>", "yes</answer>"), 1, (2,), 2),
+    ],
+)
+def test_after_thinking(tokens, think, answer, close):
+    vocabulary = [*tokens, ""]
+    at = locate(range(len(vocabulary)), decoder(vocabulary), {len(tokens)}, "</think>")
+    assert (at.think, at.answer, at.close) == (think, answer, close)
+    assert find(*tokens).think is None
 
 
 def test_a_character_split_over_two_tokens_belongs_to_the_one_that_completes_it():

@@ -129,6 +129,17 @@ def test_a_service_gets_the_picture_that_we_see(tmp_path, mode):
         assert base64.b64decode(content) == file.read_bytes()
 
 
+def test_the_turns_before_the_question_are_sent_before_it(tmp_path):
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (4, 4)).save(tmp_path / QUESTION.image_files[0])
+    turns = (("system", "Be brief."), ("user", "Ready?"), ("assistant", "Yes."))
+    request = only(shard(), question=replace(QUESTION, before=turns))
+    *before, last = body_of(request, tmp_path, image_url("data"))["messages"]
+    assert before == [{"role": role, "content": text} for role, text in turns]
+    assert last == body_of(only(shard()), tmp_path, image_url("data"))["messages"][0]
+    assert request.custom_id != only(shard()).custom_id
+
+
 def test_a_turned_picture_is_upright(tmp_path):
     picture = Image.new("RGB", (4, 2))
     exif = picture.getexif()

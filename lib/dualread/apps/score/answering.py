@@ -15,6 +15,7 @@ from dualread.apps.score.results import Confidence, Reading, ShownQuestion
 from dualread.errors import ArtifactError, ConfigError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
 from dualread.grading.answers import graded_answer, why_no_answer
 from dualread.grading.canonical import question_key
+from dualread.grading.parse import said
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, read_states, take_measure
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
@@ -67,7 +68,9 @@ class OpenActor:
     """
 
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int):
-        self.opened = open_checkpoint(folder, requirements.model, Facts(**requirements.facts))
+        self._thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
+        opened = open_checkpoint(folder, requirements.model, Facts(**requirements.facts))
+        self.opened = replace(opened, thinking_ends=self._thinking_ends)
         self.encoder = self.opened.encoder
         self.config = self.opened.model.config.get_text_config()
         self._engine = TransformersEngine(self.opened, batch_size)
@@ -136,7 +139,8 @@ class OpenActor:
             source = self._read(chosen, committed, view.layers or ())
             return ViewAnswers(name=view.name, source=source, rows=np.arange(len(asked)))
         if view.choices is not None:
-            scored = score_choices(self._engine, chosen, [committed[i].token_ids for i, _ in requests], view.choices)
+            ids = [committed[i].token_ids for i, _ in requests]
+            scored = score_choices(self._engine, chosen, ids, view.choices, self._thinking_ends)
             of_row = {i: scores.log_probs for (i, _), scores in zip(requests, scored, strict=True)}
             names = dict.fromkeys(name for log_probs in of_row.values() for name in log_probs)
             every = range(len(asked))
@@ -149,7 +153,7 @@ class OpenActor:
         of_tokens = [[list(completion.token_log_probs) for completion in row] for row in of_draws]
         return ViewAnswers(
             name=view.name,
-            texts=tuple(tuple(completion.text for completion in row) for row in of_draws),
+            texts=tuple(tuple(said(made.text, self._thinking_ends) or "" for made in row) for row in of_draws),
             token_log_probs=pl.Series(of_tokens, dtype=_LOG_PROBS),
         )
 
@@ -179,10 +183,11 @@ def question_request(
             " image is in none. Expected a reader without it. Choose another method."
         )
     changes = changes_of([ChosenImage(module=module_of("images", module), settings=settings, role=role)])
-    text = prompts.render(prompt, question=question_field(asked.question, list(asked.options)), answer=answer)
+    field = question_field(asked.question, list(asked.options))
+    *before, last = prompts.rendered_turns(prompt, question=field, answer=answer)
     name, shown = shown_images(asked.images, asked.contents, asked.roles, changes, draw)
     row = asked.name if draw == 0 else f"{asked.name} draw {draw}"
-    return Request(text=text, images=shown, image_name=name, row=row)
+    return Request(text=last.text, images=shown, image_name=name, row=row, before=tuple(before))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +262,7 @@ def readings(readers: Mapping[str, FittedReader], method: str, answered: Answere
     """
     of_method, table = readers[method], answered.answers.table
     not_finite = _not_finite(readers, answered)
-    no_answer = list(map(why_no_answer, answered.texts, table["canonical_answer"]))
+    no_answer = list(map(why_no_answer, answered.texts, table["canonical_answer"], table["parse_status"]))
     finite = [i for i, why in enumerate(not_finite) if why is None]
     judged = [i for i in finite if no_answer[i] is None]
     by_method = {name: _confidences(name, reader, answered, judged) for name, reader in readers.items()}
@@ -354,7 +359,7 @@ def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
         ReaderError: A reader was fitted on states of another width.
     """
     table = pl.DataFrame([dict.fromkeys(COLUMNS, "")], schema=dict.fromkeys(COLUMNS, pl.String))
-    states = {name: np.full((1, width), 0.5, np.float32) for name in VECTORS}
+    states = {name: np.full((1, width), 0.5, np.float32) for name in (*VECTORS, "h_think")}
     states["answer_log_prob"] = np.full((1, 1), -0.5, np.float32)
     answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
     for name, reader in readers.items():

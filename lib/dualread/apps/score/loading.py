@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from dualread import plugins
 from dualread.apps.score.answering import check_widths, features_of
 from dualread.apps.score.bundle import ReaderSource, check_is_own, find, find_checkpoint
 from dualread.digests import digest_of
@@ -26,7 +27,7 @@ from dualread.models.adapters import is_adapter, merge
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.tokenizer import CALLED, without_calls
 from dualread.models.replay.forward import middle_layer, read_of_example
-from dualread.models.replay.positions import RULES
+from dualread.models.replay.positions import rules
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import all_requirements, requirements_of, states_of, views_read
 from dualread.schema.base import Wire
@@ -75,7 +76,7 @@ def other_prompts(required: Sequence[Requirements], prompt: str | None) -> Itera
         ConfigError: The library has no prompt of this name.
     """
     known = [name for name in prompts.names() if not re.search(r"\{(ANSWER|HINT|OPTION_TEXT)", prompts.template(name))]
-    if prompt is not None and prompt not in known:
+    if prompt is not None and prompt not in (*known, required[0].prompt.name):
         meant = did_you_mean(prompt, known)
         raise ConfigError(f"prompt {prompt!r}: no prompt for a question alone. Known: {', '.join(known)}.{meant}")
     expected = required[0].prompt.name
@@ -84,11 +85,7 @@ def other_prompts(required: Sequence[Requirements], prompt: str | None) -> Itera
     for asked in dict.fromkeys(
         fitted for needs in required for fitted in (needs.prompt, *(view.prompt for view in needs.views))
     ):
-        try:
-            sha256 = prompts.template_sha256(asked.name)
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
-        if sha256 != asked.sha256:
+        if (sha256 := prompts.template_sha256(asked.name)) != asked.sha256:
             yield f"the prompt {asked.name!r} has sha256 {sha256[:12]}, expected {asked.sha256[:12]}"
 
 
@@ -102,12 +99,13 @@ def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
     if (states := states_of(reader, where=str(reader.provenance.get("method")))) is None:
         return
     features = features_of(reader)
-    n_layers = config.num_hidden_layers
-    now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": RULES}
+    n_layers, contract = config.num_hidden_layers, requirements_of(reader, where="").contract
+    thinking_ends = plugins.declared("contracts", contract, "THINKING_ENDS")
+    now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": rules(thinking_ends)}
     for name, value in now.items():
         if (fitted := getattr(states, name)) != value:
             yield f"{name} is {value!r}, expected {fitted!r}"
-    for name, values in read_of_example().items():
+    for name, values in read_of_example(thinking_ends).items():
         if name in features and values != (fitted := (states.example or {}).get(name)):
             yield f"{name} of the replay's example is {values}, expected {fitted}"
 

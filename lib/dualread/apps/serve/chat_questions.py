@@ -1,7 +1,7 @@
 """What a request asks: one question about images, for which readers are fitted, or anything else, and then why.
 
 A reader knows answers to one prompt, decoded in one way. A request that differs is answered as it is, and its answer
-gets no confidence.
+gets no confidence. If the prompt has turns before the question, a client may send these turns, or the question alone.
 """
 
 import threading
@@ -72,24 +72,30 @@ class RequestReader:
         """
         images = [part for turn in turns for part in turn.parts if isinstance(part, SentImage)]
         texts = [part for turn in turns for part in turn.parts if isinstance(part, str)]
-        names = [name for text in texts for name in prompts.made_of(text)]
-        other = None if self._required.prompt.name in names else next(iter(names), None)
-        reasons = tuple(self._reasons(turns, len(images), other, sent))
-        fitted = self._required.fits(len(images))
-        alone = len(turns) == 1 and turns[0].role == "user" and fitted and len(texts) > 0
+        *earlier, last = turns
+        in_last = [part for part in last.parts if isinstance(part, str)]
+        together = len(last.parts) == len(in_last) + len(images)
+        alone = last.role == "user" and self._required.fits(len(images)) and together and len(in_last) > 0
         own_prompt, options = sent.dualread.own_prompt, tuple(sent.dualread.options)
         if options and (not alone or own_prompt):
             raise DataError("options: expected with one question about an image, which the readers' prompt asks.")
-        question, row = None, name
+        question, row, is_prompt, required = None, name, False, self._required.prompt.name
         if alone:
-            field, pictures = "\n".join(texts), [image.decoded for image in images]
-            before, after = prompts.template(self._required.prompt.name).split(_PLACE)
+            field, pictures = "\n".join(in_last), [image.decoded for image in images]
+            before, after = prompts.turns(required)[-1].text.split(_PLACE)
             is_prompt = field.startswith(before) and field.endswith(after) and len(field) > len(before) + len(after)
             if is_prompt and not own_prompt:  # the question is what is at its place
                 field = field[len(before) : len(field) - len(after)]
             asked = Question(image=pictures, question=field, options=options)
             question = shown(asked, pictures, self._encoder, self._required)
-            row = question.name
+            request = question_request(question, required)
+            if earlier and (own_prompt or [(turn.role, *turn.parts) for turn in earlier] != list(request.before)):
+                alone, question = False, None
+            else:
+                row = question.name
+        names = [name for text in texts for name in prompts.made_of(text)]
+        other = None if is_prompt or required in names else next(iter(names), None)
+        reasons = tuple(self._reasons(turns, alone, len(images), other, sent))
         try:
             with self.turn:
                 most, is_long = self._required.model["max_prompt_tokens"], sum(map(len, texts)) > _LONG
@@ -98,7 +104,7 @@ class RequestReader:
                 if question is None or own_prompt or other:
                     prompt = self._conversation(turns, texts, row)
                 else:
-                    prompt = question_request(question, self._required.prompt.name).encoded(self._encoder)
+                    prompt = request.encoded(self._encoder)
         except DataError as error:  # it names the question, which may be long, and is the client's own
             raise DataError(str(error).replace(row, "the question")) from error
         seed = sent.seed if sent.seed is not None else name if reasons else None
@@ -133,11 +139,19 @@ class RequestReader:
             return asked.reasons
         return (f"the completion ends after {n} tokens, and readers were fitted on completions of up to {fitted}",)
 
-    def _reasons(self, turns: Sequence[Turn], n_images: int, other: str | None, sent: ChatRequest) -> Iterator[str]:
+    def _reasons(
+        self, turns: Sequence[Turn], alone: bool, n_images: int, other: str | None, sent: ChatRequest
+    ) -> Iterator[str]:
         """Yield why readers cannot judge the answer: its form, its prompt (`other` is one of ours), how it is drawn."""
-        if len(turns) > 1 or turns[0].role != "user":
-            roles = ", ".join(turn.role for turn in turns)
-            yield f"the messages are of {roles}, and readers were fitted on one message of user"
+        roles, fitted_roles = (
+            ", ".join(turn.role for turn in conversation)
+            for conversation in (turns, prompts.turns(self._required.prompt.name))
+        )
+        if roles not in ("user", fitted_roles):
+            fitted = "one message of user" if fitted_roles == "user" else f"messages of {fitted_roles}"
+            yield f"the messages are of {roles}, and readers were fitted on {fitted}"
+        elif len(turns) > 1 and not alone:
+            yield f"the messages before the question are not those of the prompt {self._required.prompt.name!r}"
         if not self._required.fits(n_images):
             yield f"there are {n_images or 'no'} images, and readers were fitted on {self._required.numbers}"
         required, fitted = self._required.prompt.name, self._required.decoding

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dualread import plugins
 from dualread.errors import DualReadError, in_a_line
 from dualread.models.actor import BrokenRequest, EncodedRequest, Event, PassStates
 from dualread.models.generation._vllm import Core, prepare
@@ -29,7 +30,7 @@ from dualread.schema.recorded import Requirements
 
 # What readers may read here: vLLM shows the states of the final layer alone.
 _LOG_PROB = "answer_log_prob"
-FEATURES = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", _LOG_PROB)
+FEATURES = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_think", _LOG_PROB)
 
 
 @dataclass(kw_only=True)
@@ -39,9 +40,11 @@ class ReadersVectors:
     Attributes:
         kappa: Temperature of the visual pooling.
         names: Those of `FEATURES` that are brought to the host.
+        thinking_ends: What ends the thinking before an answer; None where completions do not think.
     """
 
     kappa: float
+    thinking_ends: str | None = None
     names: frozenset[str] = frozenset(FEATURES)
     kinds: ClassVar[tuple[type, ...]] = ()
 
@@ -51,8 +54,8 @@ class ReadersVectors:
 
     def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
         """See `Collecting.reads_last`."""
-        at = locate(completion, decode, stop)
-        return len(completion) - 1 in (at.close, *at.answer)
+        at = locate(completion, decode, stop, self.thinking_ends)
+        return len(completion) - 1 in (at.close, at.think, *at.answer)
 
     def read(
         self,
@@ -68,7 +71,7 @@ class ReadersVectors:
 
         vectors_of_rows = []
         for row, ids in zip(rows, completions, strict=True):
-            at = locate(ids, decode, stop)
+            at = locate(ids, decode, stop, self.thinking_ends)
             vectors = vectors_of(row.final, None, row.image, at, self.kappa)
             names = [name for name in vectors if name in self.names]
             together = torch.stack([vectors[name].float() for name in names]).cpu() if names else ()  # one copy
@@ -99,7 +102,8 @@ class VllmAnswering(VllmStream):
         prepare()
         encoder, stop, forbidden = encoder_of(folder, requirements.model)
         core = Core(folder, requirements.model, encoder, {"max_num_seqs": max_num_seqs}, most_images)
-        self._vectors = None if kappa is None else ReadersVectors(kappa=kappa)
+        thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
+        self._vectors = None if kappa is None else ReadersVectors(kappa=kappa, thinking_ends=thinking_ends)
         super().__init__(core, encoder, stop, forbidden, self._vectors)
         self._refused: list[Event] = []
 

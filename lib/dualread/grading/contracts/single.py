@@ -13,10 +13,11 @@ _INTEGER = re.compile(r"\s*([0-9]{1,3})\s*")
 
 def parse(text: str) -> Parsed:
     """Return the answer and the stated confidence of a completion."""
-    return parse_blocks(text, _confidence)
+    return parse_blocks(text, read_confidence)
 
 
-def _confidence(inside: str) -> tuple[float | None, None]:
+def read_confidence(inside: str) -> tuple[float | None, None]:
+    """Return the confidence that a block states, or None."""
     match = _INTEGER.fullmatch(inside)
     if match is None or int(match[1]) > 100:
         return None, None

@@ -1,7 +1,7 @@
 """Turns a question and an image into token ids; pretraining, training, generation and replay all use this module.
 
-A prompt is one user turn with its images first, rendered with the checkpoint's own chat template, without a system
-message (docs/choices.md, "Chat template"). The checkpoint's own processor makes all inputs of the model.
+A prompt ends with a user turn with its images first, of most prompts the only turn, and is rendered with the
+checkpoint's own chat template (docs/choices.md, "Chat template"). The checkpoint's own processor makes all inputs.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import numpy as np
 
 from dualread.errors import ArtifactError, ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
-from dualread.models.backbones.processor import takes_limits, turn
+from dualread.models.backbones.processor import messages, takes_limits, turn
 from dualread.models.backbones.trial import LimitError, within_limits
 from dualread.schema.base import Wire
 from dualread.schema.recorded import USUAL, Facts
@@ -33,6 +33,8 @@ _TEXTS_IN_MEMORY = 1024
 _SHOWN = 80  # characters of a question that an error shows
 _TYPES = "token_type_ids"  # how the names of such inputs end
 _Types = Mapping[str, tuple[int, ...]]
+_Typed = Mapping[str, Set[int]]
+_Turns = tuple[tuple[str, str], ...]  # roles and texts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +88,8 @@ class Encoder:
                 " that it reads. Correct the name or leave it out."
             )
 
-    def prompt(self, text: str, *, images: "Sequence[Shown]", row: str) -> EncodedPrompt:
-        """Encode one user turn: the images in their order, then `text`; `row` names it in error messages.
+    def prompt(self, text: str, *, images: "Sequence[Shown]", row: str, before: _Turns = ()) -> EncodedPrompt:
+        """Encode the turns `before` and a user turn: the images in their order, then `text`; `row` is for errors.
 
         A file is read at every call, because its path does not identify its content. It is decoded only if its content
         is not in memory.
@@ -95,41 +97,43 @@ class Encoder:
         Raises:
             DataError: The prompt is longer than `max_prompt_tokens`, its text contains image control tokens, or an
                 image cannot be read, is refused, or has another number of pixels than the settings say.
+            ConfigError: The chat template refuses a turn, or leaves out its text.
         """
         from dualread.data.images import content_sha256
 
-        if tokens := [token for token in self._control if token in text]:
+        turns = (*before, ("user", text))
+        if tokens := [token for token in self._control for _, said in turns if token in said]:
             raise DataError(f"{row}: the text contains image tokens ({tokens[0]}). Remove them from the question.")
         inputs: Mapping[str, Tensor] = {}
         pictures = [image() if callable(image) else image for image in images]
         digest = " ".join(map(content_sha256, pictures))
         if not pictures:
-            ids, types, _ = self._processed(text, [])
+            ids, types, _ = self._processed(turns, [])
         elif len(pictures) > 1:  # what a processor makes of several is not always what it makes of each
             with _refused(row, "images"):
-                ids, types, inputs = self._processed(text, pictures)
+                ids, types, inputs = self._processed(turns, pictures)
             self._check_pixels(inputs["pixel_values"], len(pictures), row)
         else:
             # The image that was shown last comes last, and the first one is forgotten.
-            known = self._images[digest] = self._images.pop(digest, None) or self._shown(text, pictures[0], row)
+            known = self._images[digest] = self._images.pop(digest, None) or self._shown(turns, pictures[0], row)
             if len(self._images) > _IMAGES_IN_MEMORY:
                 self._images.popitem(last=False)
             inputs = known.inputs
             if known.placeholder is None:
-                ids, types, _ = self._processed(text, pictures)
+                ids, types, _ = self._processed(turns, pictures)
             else:
-                ids, types = self._composed(text, known.placeholder, known.typed)
+                ids, types = self._composed(turns, known.placeholder, known.typed)
         self._check_length(ids, row)
         return EncodedPrompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
 
-    def inputs(self, text: str, images: "Sequence[Shown]") -> Mapping[str, "Tensor"]:
-        """Return the model's inputs for one user turn, as the processor alone makes them."""
+    def inputs(self, text: str, images: "Sequence[Shown]", before: _Turns = ()) -> Mapping[str, "Tensor"]:
+        """Return the model's inputs for the turns `before` and a user turn, as the processor alone makes them."""
         from dualread.data.images import open_image
 
-        self._rendered(text)  # the same text by itself first, within limits
+        self._rendered((*before, ("user", text)))  # the same text by itself first, within limits
         made = (image() if callable(image) else image for image in images)
         pictures = [open_image(picture) if isinstance(picture, Path) else picture for picture in made]
-        return self._inputs(turn(text, pictures))
+        return self._inputs([*messages(before), *turn(text, pictures)])
 
     def conversation(self, turns: Sequence[Mapping[str, Any]], *, row: str) -> EncodedPrompt:
         """Encode a whole conversation: other turns than the user's alone, no image or several, in any order.
@@ -176,10 +180,10 @@ class Encoder:
         return {name: value for name, value in made.items() if hasattr(value, "shape") and name != "labels"}
 
     def _processed(
-        self, text: str, images: "Sequence[Shown]"
+        self, turns: _Turns, images: "Sequence[Shown]"
     ) -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
         """Return the ids of a prompt, their types, and the image inputs, as the processor makes them."""
-        return self._split(self.inputs(text, images))
+        return self._split(self.inputs(turns[-1][1], images, turns[:-1]))
 
     def _split(self, inputs: Mapping[str, "Tensor"]) -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
         """Return the ids of a prompt, their types, and the image inputs."""
@@ -188,42 +192,55 @@ class Encoder:
         types = {name: tuple(tensors.pop(name)[0].tolist()) for name in list(tensors) if name.endswith(_TYPES)}
         return tuple(ids), types, tensors
 
-    def _composed(self, text: str, placeholder: str, typed: Mapping[str, Set[int]]) -> tuple[tuple[int, ...], _Types]:
+    def _composed(self, turns: _Turns, placeholder: str, typed: _Typed) -> tuple[tuple[int, ...], _Types]:
         """Return the ids of a prompt and their types, with the placeholder of an image that is in memory."""
-        ids = self._ids(text, placeholder)
+        ids = self._ids(turns, placeholder)
         return ids, {name: tuple(int(token in ones) for token in ids) for name, ones in typed.items()}
 
-    def _composed_ids(self, text: str, placeholder: str) -> tuple[int, ...]:
-        rendered, bos = self._rendered(text), self.tokenizer.bos_token
+    def _composed_ids(self, turns: _Turns, placeholder: str) -> tuple[int, ...]:
+        rendered, bos = self._rendered(turns), self.tokenizer.bos_token
         prompt = rendered.replace(self.processor.image_token, placeholder, 1)
         has_bos = bos is not None and rendered.startswith(bos)
         return tuple(self.tokenizer(prompt, add_special_tokens=not has_bos)["input_ids"])
 
-    def _rendered(self, text: str) -> str:
-        """Return what the chat template makes of a question, within limits that it kept for other questions."""
+    def _rendered(self, turns: _Turns) -> str:
+        """Return what the chat template makes of a prompt, within limits that it kept for other questions."""
+        *before, (_, text) = turns
+        roles = ", ".join(role for role, _ in before)
+        advice = f"Choose a prompt without such parts ({roles}), or another model."
         try:
+            asked = [*messages(before), *turn(text)]
             with within_limits():
-                return self.processor.apply_chat_template(turn(text), add_generation_prompt=True, **self._template)
+                rendered = self.processor.apply_chat_template(asked, add_generation_prompt=True, **self._template)
         except LimitError as error:
             raise ArtifactError(
                 f"the chat template of this checkpoint {error} for the question {text[:_SHOWN]!r}. Correct the"
                 " template, or choose another model."
             ) from error
+        except Exception as error:  # whatever a chat template raises for roles that its model does not know
+            if not before:
+                raise
+            raise ConfigError(
+                f"the checkpoint's chat template refuses a turn ({in_a_line(error)}). {advice}"
+            ) from error
+        if absent := [f"[{role}] {said[:_SHOWN]!r}" for role, said in before if said.strip() not in rendered]:
+            raise ConfigError(f"the checkpoint's chat template leaves out or changes {absent[0]}. {advice}")
+        return rendered
 
-    def _shown(self, text: str, image: "Image | Path", row: str) -> "_Shown":
-        """Return an image as it is kept in memory; `text` and `row` are of the first prompt about it."""
+    def _shown(self, turns: _Turns, image: "Image | Path", row: str) -> "_Shown":
+        """Return an image as it is kept in memory; `turns` and `row` are of the first prompt about it."""
         with _refused(row, "image"):
             shown = self._alone(image, self._typed) if self._typed else None
-            shown = shown or self._with_text(text, image)
+            shown = shown or self._with_text(turns, image)
         self._check_pixels(shown.inputs["pixel_values"], 1, row)
         return shown
 
-    def _with_text(self, text: str, image: "Image | Path") -> "_Shown":
+    def _with_text(self, turns: _Turns, image: "Image | Path") -> "_Shown":
         """Let the processor make a prompt, and see whether its text and its image, made apart, are the same."""
-        ids, types, inputs = self._processed(text, [image])
+        ids, types, inputs = self._processed(turns, [image])
         typed = {name: {token for token, kind in zip(ids, kinds, strict=True) if kind} for name, kinds in types.items()}
         [placeholder] = getattr(self.processor, "placeholders", None) or [None]
-        if placeholder is None or self._composed(text, placeholder, typed) != (ids, types):
+        if placeholder is None or self._composed(turns, placeholder, typed) != (ids, types):
             return _Shown(inputs=inputs, placeholder=None, typed=typed)
         alone = self._alone(image, {placeholder: typed})
         if alone is not None and alone.inputs.keys() == inputs.keys():

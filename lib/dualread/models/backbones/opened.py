@@ -1,6 +1,7 @@
 """A checkpoint in memory: the model, what encodes its prompts, and the ids that end or may not be in a completion."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.processor import forbidden_token_ids, load_processor
+from dualread.models.replay.positions import Positions, locate
 from dualread.schema.base import Wire
 from dualread.schema.recorded import USUAL, Facts
 
@@ -21,12 +23,18 @@ class Opened:
         encoder: Encodes its prompts.
         stop: Ids that end a turn.
         forbidden: Ids that a completion may never contain.
+        thinking_ends: What ends the thinking of its completions before an answer; None where they do not think.
     """
 
     model: Any
     encoder: Encoder
     stop: frozenset[int]
     forbidden: tuple[int, ...]
+    thinking_ends: str | None = None
+
+    def locate(self, completion: Sequence[int]) -> Positions:
+        """Return the positions that are read in a completion."""
+        return locate(completion, self.encoder.decode, self.stop, self.thinking_ends)
 
     @classmethod
     def of(cls, model: Any, processor: Any, settings: Wire, facts: Facts = USUAL) -> "Opened":

@@ -7,6 +7,7 @@ than the checkpoint's own files, so these files are copied as they came (`checkp
 
 import contextlib
 import importlib
+import json
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ _A_DAY = "{%%- macro %s(form) -%%}another day{%%- endmacro -%%}"  # in place of 
 _NO_IMAGE = "the chat template cannot show an image and a text"
 _RANDOM_TEMPLATE = "the chat template writes another prompt each time. Expected the same one for the same question."
 _IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
+_SPELLED = "Expected tokens as tokenizer.json spells them. Correct the setting or leave it out."
 _PARTS = ("image_processor", "tokenizer")
 _MOST_WORDS, _TIMES = 4000, 4
 _MOST_PIXELS, _LONGEST_EDGE, _EDGES = 2**24, 2**14, ("shortest_edge", "longest_edge")
@@ -53,12 +55,27 @@ def load_processor(checkpoint: Path, settings: Wire) -> "ProcessorMixin":
             checkpoint,
             f"the tokenizer has ids up to {largest}, expected less than the {n_embeddings} embeddings (vocab_size).",
         )
+    _show(tokenizer, settings.get("shown_tokens") or ())
     processor = _assemble(checkpoint, config, tokenizer, _load_images(checkpoint, settings))
     arguments = settings.get("chat_template", {})
     text = long_text(settings.get("max_prompt_tokens", _MOST_WORDS))
     if problem := _problem(processor, config, arguments, text) or _changed(processor, arguments, text):
         raise _unfit(checkpoint, problem)
     return processor
+
+
+def _show(tokenizer: Any, tokens: Sequence[str]) -> None:
+    """Let special tokens stay in decoded texts."""
+    from tokenizers import Tokenizer
+
+    if unknown := [token for token in tokens if token not in tokenizer.get_vocab()]:
+        raise ConfigError(f"shown_tokens: {unknown[0]!r} is not in the vocabulary of this checkpoint. {_SPELLED}")
+    if tokens:
+        # What is added again under the same name stays special, so the whole is read again.
+        entries = json.loads(tokenizer.backend_tokenizer.to_str())
+        for added in entries["added_tokens"]:
+            added["special"] = added["special"] and added["content"] not in tokens
+        tokenizer._tokenizer = Tokenizer.from_str(json.dumps(entries))
 
 
 def without_other_media(processor_class: Any) -> Any:
@@ -118,10 +135,7 @@ def forbidden_token_ids(processor: Any, config: Any, stop: Set[int], named: Sequ
     tokenizer = processor.tokenizer
     vocabulary = tokenizer.get_vocab()
     if unknown := [token for token in named if token not in vocabulary]:
-        raise ConfigError(
-            f"forbidden_tokens: {unknown[0]!r} is not in the vocabulary of this checkpoint. Expected tokens as"
-            " tokenizer.json spells them. Correct the setting or leave it out."
-        )
+        raise ConfigError(f"forbidden_tokens: {unknown[0]!r} is not in the vocabulary of this checkpoint. {_SPELLED}")
     of_text = {*PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES, "decoder_start_token"}
     special_ids = {f"{name}_id": vocabulary.get(token) for name, token in tokenizer.special_tokens_map.items()}
     token_ids = {
@@ -279,6 +293,11 @@ def turn(text: str, images: Sequence[Any] | None = None) -> list[dict[str, Any]]
     shown = [{}] if images is None else [{"image": image} for image in images]
     pictures = [{"type": "image", **image} for image in shown]
     return [{"role": "user", "content": [*pictures, {"type": "text", "text": text}]}]
+
+
+def messages(turns: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Return turns without an image, each a role and a text, as chat templates take them."""
+    return [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in turns]
 
 
 def _written(processor: Any, arguments: Wire, text: str) -> str:

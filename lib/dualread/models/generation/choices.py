@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import ConfigError
+from dualread.grading.parse import said
 from dualread.grading.spans import character_spans, tokens_within
 from dualread.models.actor import AnsweringActor, Request
 from dualread.schema import answers
@@ -42,7 +43,11 @@ class ScoredChoices:
 
 
 def score_choices(
-    actor: AnsweringActor, requests: Sequence[Request], committed: Sequence[Sequence[int]], wanted: answers.Choices
+    actor: AnsweringActor,
+    requests: Sequence[Request],
+    committed: Sequence[Sequence[int]],
+    wanted: answers.Choices,
+    thinking_ends: str | None = None,
 ) -> list[ScoredChoices]:
     """Score the choices that a view asks for after each request.
 
@@ -51,8 +56,9 @@ def score_choices(
         requests: n requests without a prefix.
         committed: For each request, the ids of the committed completion that it is about.
         wanted: As in `choices_of`.
+        thinking_ends: What ends the thinking of the completions; None where they do not think.
     """
-    choices = [choices_of(wanted, actor.encoder.tokenizer, ids, actor.stop) for ids in committed]
+    choices = [choices_of(wanted, actor.encoder.tokenizer, ids, actor.stop, thinking_ends) for ids in committed]
     after = [replace(request, prefix=encoded.prefix) for request, encoded in zip(requests, choices, strict=True)]
     continuations = [[ids for variants in encoded.variants.values() for ids in variants] for encoded in choices]
     scored = []
@@ -66,7 +72,11 @@ def score_choices(
 
 
 def choices_of(
-    wanted: answers.Choices, tokenizer: Any, completion: Sequence[int], stop: Collection[int]
+    wanted: answers.Choices,
+    tokenizer: Any,
+    completion: Sequence[int],
+    stop: Collection[int],
+    thinking_ends: str | None = None,
 ) -> ChoicesAfterPrompt:
     """Return the choices that a view's config entry asks for.
 
@@ -76,7 +86,7 @@ def choices_of(
         ConfigError: A word has no variant that is a single token.
     """
     if wanted.integers is not None:
-        return stated_integers(tokenizer, completion, stop, *wanted.integers)
+        return stated_integers(tokenizer, completion, stop, *wanted.integers, thinking_ends=thinking_ends)
     return ChoicesAfterPrompt(
         prefix=(), variants={word: _single_tokens(tokenizer, word) for word in wanted.words or ()}
     )
@@ -96,7 +106,12 @@ def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:
 
 
 def stated_integers(
-    tokenizer: Any, completion: Sequence[int], stop: Collection[int], low: int, high: int
+    tokenizer: Any,
+    completion: Sequence[int],
+    stop: Collection[int],
+    low: int,
+    high: int,
+    thinking_ends: str | None = None,
 ) -> ChoicesAfterPrompt:
     """Return every integer in [low, high] as a confidence that `completion` could have stated.
 
@@ -111,7 +126,7 @@ def stated_integers(
 
     ids = [token for token in completion if token not in stop]
     text, spans = character_spans(ids, decode)
-    at = text.find(_OPEN)
+    at = text.find(_OPEN, len(text) - len(said(text, thinking_ends) or ""))
     if at < 0:
         prefix, tag_end = (*ids, *_inside(tokenizer, _OPEN)), ""
     else:

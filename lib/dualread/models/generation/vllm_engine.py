@@ -6,6 +6,7 @@ one process per GPU.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -198,7 +199,7 @@ class VllmEngine:
         for i, prefix, ids in asked:
             if i != current:
                 request, current = requests[i], i
-                prompt = self.encoder.prompt(request.text, images=request.images, row=request.row)
+                prompt = replace(request, prefix=()).encoded(self.encoder)
                 engine_prompt = self._core.given(prompt, request.prefix)
             extended = {**engine_prompt, "prompt_token_ids": [*engine_prompt["prompt_token_ids"], *prefix]}
             yield requests[i].row, extended, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}

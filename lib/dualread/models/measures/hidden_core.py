@@ -25,7 +25,6 @@ from dualread.errors import ConfigError
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
-from dualread.models.replay.positions import locate
 from dualread.models.replay.replayed import entropies_of
 from dualread.schema.base import Section, Share
 
@@ -66,7 +65,7 @@ def measure(
         if not len(image):
             raise ConfigError(f"{prompt.row}: no image is shown, so there is none to hide. Choose another condition.")
         images.append(image.to(model.device))
-        of_answer = locate(completion, encoder.decode, opened.stop).answer
+        of_answer = opened.locate(completion).answer
         answers.append(torch.tensor([start + t for t in of_answer], device=model.device))
     inputs = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, completions).items()}
     with _eager(model):

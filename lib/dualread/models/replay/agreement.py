@@ -71,7 +71,8 @@ class ReferenceLogProbs:
         encoder, kind = opened.encoder, opened.encoder.facts.completion_type
 
         def read() -> list[np.ndarray]:
-            of_rows = ((encoder.inputs(requests[i].text, requests[i].images), completions[i]) for i in rows)
+            asked = ((requests[i], completions[i]) for i in rows)
+            of_rows = ((encoder.inputs(to.text, to.images, to.before), completion) for to, completion in asked)
             with torch.inference_mode():
                 return [own_pass.log_probs(opened.model, *row, kind) for row in of_rows]
 
@@ -152,8 +153,11 @@ def check_states(
 
 
 def _apart(vectors: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> np.ndarray:
-    """Return how far vectors are from others, in shares of the lengths of the others [n]."""
-    return np.array([np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-6) for a, b in zip(vectors, other, strict=True)])
+    """Return how far vectors are from others, in shares of the lengths of the others [n]; 0 where neither exists."""
+    apart = np.array(
+        [np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-6) for a, b in zip(vectors, other, strict=True)]
+    )
+    return np.where([np.isnan([a, b]).all() for a, b in zip(vectors, other, strict=True)], 0.0, apart)
 
 
 def _other_states(where: str, what: str) -> ReplayDisagreementError:

@@ -6,7 +6,7 @@ states of the final layer and of one middle layer only, and vocabulary logits ar
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,8 +69,7 @@ def replay_batch(
             ids = [completions[i] for i in read.rows]
             # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
             logits = parts.head(model, torch.float32)
-            decode = opened.encoder.decode
-            readings = reading_of(states, ids, spec, layers, logits, decode, opened.stop, opened.forbidden)
+            readings = reading_of(states, ids, spec, layers, logits, opened.locate, opened.forbidden)
             replayed |= zip(read.rows, readings, strict=True)
     return [replayed[i] for i in range(len(prompts))]
 
@@ -87,11 +86,13 @@ def reading_of(
     spec: ReadSpec,
     layers: Mapping[str, int],
     logits: Callable[[Any], Any],
-    decode: Callable[[Sequence[int]], str],
-    stop: Set[int],
+    located: Callable[[Sequence[int]], Positions],
     forbidden: Sequence[int],
 ) -> list[Replayed]:
-    """Read the states of at least one row, whatever pass they come from; see `actor.Collecting.read`."""
+    """Read the states of at least one row, whatever pass they come from, at the positions that `located` returns.
+
+    Other arguments are those of `actor.Collecting.read`.
+    """
     import torch
 
     ids = torch.tensor([token for of_row in completions for token in of_row], device=rows[0].final.device)
@@ -103,7 +104,7 @@ def reading_of(
     for row, completion, log_prob, gap, of_tokens in zip(
         rows, completions, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True
     ):
-        at = locate(completion, decode, stop)
+        at = located(completion)
         of_layers = {name: row.layers[layer] for name, layer in layers.items()}
         vectors = vectors_of(row.final, of_layers.pop("h_mid", None), row.image, at, spec.kappa)
         vectors |= {name: answer_state(states[list(at.answer)]) for name, states in of_layers.items()}
@@ -127,7 +128,8 @@ def reading_of(
 def vectors_of(final: Any, middle: Any, image: Any, at: Positions, kappa: float) -> dict[str, Any]:
     """Return VECTORS of one row from its states [1 + C, D], its middle-layer states [C, D], and the image's [M, D].
 
-    Without middle-layer states (None), there is no h_mid.
+    Without middle-layer states (None), there is no h_mid. Where completions think, there is h_think, the state at the
+    end of thinking, besides: NaN if thinking never ends.
     """
     h_ans = answer_state(final[[1 + t for t in at.answer]])
     of_image = {"h_global": global_state(image), "h_evid": evidence_state(h_ans, image, kappa)} if len(image) else {}
@@ -137,6 +139,7 @@ def vectors_of(final: Any, middle: Any, image: Any, at: Positions, kappa: float)
         "h_ans": h_ans,
         **of_image,
         **({} if middle is None else {"h_mid": middle[at.last]}),
+        **({} if at.think is None else {"h_think": final[1 + at.think] if at.think >= 0 else final[0] * math.nan}),
     }
 
 
@@ -193,18 +196,22 @@ _COMPLETIONS = (
 )
 
 
-def read_of_example() -> dict[str, list[float]]:
-    """Return each of `VECTORS` of one completion and then of the other, for states of width 3; with three decimals."""
+def read_of_example(thinking_ends: str | None = None) -> dict[str, list[float]]:
+    """Return each of `VECTORS` of one completion and then of the other, for states of width 3; with three decimals.
+
+    Where completions think (`thinking_ends` is not None), there is h_think of the first one besides.
+    """
     import torch
 
     def states(n: int, factor: int) -> torch.Tensor:
         return (torch.arange(3 * n) * factor % 17 - 8).reshape(n, 3) / 4
 
     reading: dict[str, list[float]] = {name: [] for name in VECTORS}
+    ends_here = "</think>" if thinking_ends else None
     for tokens in _COMPLETIONS:
         ends = {i for i, token in enumerate(tokens) if token == _END}
-        at = locate(range(len(tokens)), lambda ids, tokens=tokens: "".join(tokens[i] for i in ids), ends)
+        at = locate(range(len(tokens)), lambda ids, tokens=tokens: "".join(tokens[i] for i in ids), ends, ends_here)
         read = vectors_of(states(1 + len(tokens), 5), states(len(tokens), 7), states(9, 11), at, kappa=0.5)
-        for name in VECTORS:
-            reading[name] += [round(value, 3) for value in read[name].tolist()]
+        for name, vector in read.items():
+            reading.setdefault(name, []).extend(round(value, 3) for value in vector.tolist() if not math.isnan(value))
     return reading

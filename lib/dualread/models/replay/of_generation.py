@@ -7,6 +7,7 @@ is in the keys of such studies alone.
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,9 +39,11 @@ class Collected:
 
     Attributes:
         spec: What is read.
+        thinking_ends: What ends the thinking before an answer; None where completions do not think.
     """
 
     spec: PassReading
+    thinking_ends: str | None = None
     kinds: ClassVar[tuple[type, ...]] = (Replayed, Positions)
 
     def layers(self, n_layers: int) -> list[int]:
@@ -49,8 +52,8 @@ class Collected:
 
     def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
         """See `Collecting.reads_last`."""
-        at = locate(completion, decode, stop)
-        return len(completion) - 1 in (at.close, *at.answer, *([at.last] if self.spec.middle else ()))
+        at = locate(completion, decode, stop, self.thinking_ends)
+        return len(completion) - 1 in (at.close, at.think, *at.answer, *([at.last] if self.spec.middle else ()))
 
     def read(
         self,
@@ -64,7 +67,8 @@ class Collected:
         """See `Collecting.read`."""
         layers: dict[str, int] = dict(zip(("h_mid",), rows[0].layers, strict=False))
         spec = ReadSpec(**self.spec.model_dump(include={"kappa", "middle", "entropies"}))
-        return reading_of(rows, completions, spec, layers, logits, decode, stop, forbidden)
+        located = partial(locate, decode=decode, stop=stop, thinking_ends=self.thinking_ends)
+        return reading_of(rows, completions, spec, layers, logits, located, forbidden)
 
 
 def write(folder: Path, collected: Sequence[Replayed]) -> None:
@@ -101,7 +105,7 @@ def read(folder: Path, actor: Opened, completions: pl.DataFrame) -> list[Replaye
     return [
         Replayed(
             vectors={name: tensors[name][row] for name in vectors},
-            positions=locate(ids, actor.encoder.decode, actor.stop),
+            positions=actor.locate(ids),
             **{name: int(tensors[name][row]) for name in _OF_ROWS},
             **{"token_entropies": None, **{name: tensors[name][row, : len(ids)] for name in of_tokens}},
         )

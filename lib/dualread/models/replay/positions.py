@@ -6,7 +6,7 @@ The rules for straddling tokens and missing blocks: docs/choices.md, "Positions"
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
-from dualread.grading.parse import answer_span
+from dualread.grading.parse import answer_span, said
 from dualread.grading.spans import character_spans, tokens_within
 
 # Stored with every feature artifact and every reader, for users who have to read states at the same positions.
@@ -30,27 +30,51 @@ class Positions:
         answer: A, the answer's tokens in ascending order, never empty; all tokens if there is no valid answer block.
         last: The last token that is not a stop token; the last token if all are stop tokens.
         has_answer_block: Whether there is a valid answer block.
+        think: The token that holds the last character of what ends the thinking; -1 if thinking never ends, None where
+            completions do not think.
     """
 
     close: int
     answer: tuple[int, ...]
     last: int
     has_answer_block: bool
+    think: int | None = None
 
 
-def locate(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> Positions:
-    """Find the positions to read in one completion of at least one id; `stop` are the ids that end a turn."""
+def locate(
+    token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int], thinking_ends: str | None = None
+) -> Positions:
+    """Find the positions to read in one completion of at least one id; `stop` are the ids that end a turn.
+
+    `thinking_ends` is what ends the thinking before an answer; None where completions do not think.
+    """
     text, spans = character_spans(token_ids, decode)
-    last = max((t for t, token in enumerate(token_ids) if token not in stop), default=len(token_ids) - 1)
-    block = answer_span(text)
+    n, think, first = len(token_ids), None, 0
+    last = max((t for t, token in enumerate(token_ids) if token not in stop), default=n - 1)
+
+    def token_before(end: int) -> int:
+        return next(t for t, (_, right) in enumerate(spans) if right >= end)
+
+    if thinking_ends is not None:
+        after = said(text, thinking_ends)
+        think = -1 if after is None else token_before(len(text) - len(after))
+        first = n - 1 if after is None else min(think + 1, n - 1)
+    block = answer_span(text, thinking_ends)
     if block is None:
-        return Positions(
-            close=len(token_ids) - 1, answer=tuple(range(len(token_ids))), last=last, has_answer_block=False
-        )
+        return Positions(close=n - 1, answer=tuple(range(first, n)), last=last, has_answer_block=False, think=think)
     start, end, close_end = block
     return Positions(
-        close=next(t for t, (_, right) in enumerate(spans) if right >= close_end),
+        close=token_before(close_end),
         answer=tokens_within(spans, start, end),
         last=last,
         has_answer_block=True,
+        think=think,
     )
+
+
+def rules(thinking_ends: str | None) -> dict[str, str]:
+    """Return `RULES`, and where completions think, what holds besides."""
+    if thinking_ends is None:
+        return RULES
+    think = f"completion token that holds the last character of the last {thinking_ends}; answers come after it"
+    return RULES | {"think": think}

@@ -172,7 +172,7 @@ class Likelihood:
     answer_log_prob: np.ndarray
 
 
-def likelihood_of(tokens: Sequence[Token]) -> Likelihood:
+def likelihood_of(tokens: Sequence[Token], thinking_ends: str | None = None) -> Likelihood:
     """Return the likelihood of the answer in a completion of at least one token.
 
     Its tokens are those of a replay (`models.replay.positions`), found in the bytes of the tokens instead of their ids.
@@ -182,7 +182,7 @@ def likelihood_of(tokens: Sequence[Token]) -> Likelihood:
     def decode(positions: Sequence[int]) -> str:
         return b"".join(tokens[position].content for position in positions).decode(errors="replace")
 
-    at = locate(range(len(tokens)), decode, stop)
+    at = locate(range(len(tokens)), decode, stop, thinking_ends)
     log_probs = np.array([token.log_prob for token in tokens], dtype=np.float64)
     mean = log_probs[list(at.answer)].mean(keepdims=True).astype(np.float32)
     return Likelihood(positions=at, token_log_probs=log_probs, answer_log_prob=mean)

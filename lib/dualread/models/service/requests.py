@@ -117,6 +117,7 @@ def _digest(shard: ShardSpec, question: Asked, first: int, body: Mapping[str, An
         # An image alone is no list, so that responses to requests of earlier versions are still found.
         "image": question.contents[0] if len(question.contents) == 1 else question.contents,
         **({"changes": question.changes, "draw": question.draw} if question.changes else {}),
+        **({"before": question.before} if question.before else {}),
         "body": {name: value for name, value in body.items() if name not in _NOT_ASKED},
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
@@ -165,7 +166,8 @@ def body_of(request: ServiceRequest, manifest: Path, url_of: ImageUrl) -> dict[s
         url = url_of(shown) if own else _as_data("image/png", _png(shown() if callable(shown) else shown))
         content.append({"type": "image_url", "image_url": {"url": url}})
     content.append({"type": "text", "text": request.question.text})
-    return {**request.body, "messages": [{"role": "user", "content": content}]}
+    before = [{"role": role, "content": text} for role, text in request.question.before]
+    return {**request.body, "messages": [*before, {"role": "user", "content": content}]}
 
 
 def line_of(request: ServiceRequest, body: dict[str, Any]) -> dict[str, Any]:

@@ -190,4 +190,4 @@ def test_an_answer_is_judged_if_it_ends_where_readers_saw_it_end(finish_reason, 
 )
 def test_an_answer_is_judged_if_it_is_drawn_as_those_that_readers_saw(fitted, wanted, is_judged):
     sent, turn = ChatRequest(messages=[{"role": "user", "content": "x"}], **wanted), Turn(role="user", parts=())
-    assert (list(requests(**fitted)._reasons([turn], 1, None, sent)) == []) is is_judged
+    assert (list(requests(**fitted)._reasons([turn], True, 1, None, sent)) == []) is is_judged
