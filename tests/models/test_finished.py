@@ -160,6 +160,7 @@ def test_a_request_is_its_words_its_seed_and_the_content_of_its_image(tmp_path):
         replace(request, text="Who?"),
         replace(request, row="b"),
         replace(request, prefix=(2,)),
+        replace(request, before=(("system", "Be brief."),)),
         replace(request, images=[]),
         replace(request, images=[file, file]),
         replace(request, images=[Image.new("RGB", (8, 8))]),

@@ -81,7 +81,8 @@ def in_batches(
 def _content(value: Any) -> Any:
     """Return what a computation reads of a value, as JSON: of images their content, of a request all."""
     if isinstance(value, Request):
-        return [value.text, [*map(_content, value.images)], value.image_name, value.row, value.prefix]
+        shown = [*map(_content, value.images)]
+        return [value.text, shown, value.image_name, value.row, value.prefix, value.before]
     if isinstance(value, ChangedImage):
         return [content_sha256(value.source), value.content, value.changes, value.draw]
     return content_sha256(value) if isinstance(value, Path | Image) else value
