@@ -4,8 +4,9 @@ from PIL import Image
 
 from dualread.artifacts.tables import from_rows
 from dualread.errors import ArtifactError
-from dualread.models.conditions import asked, forced
+from dualread.models.conditions import asked
 from dualread.schema.columns import GENERATIONS, MANIFEST, PAIRS
+from dualread.stages._asked import forced
 from tests.specs import changed, image
 from tests.stages import shards
 

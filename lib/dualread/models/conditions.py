@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 
 import polars as pl
 
-from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.actor import Request
 from dualread.models.images.base import Change, changes_of, rows_shown, shown_images
@@ -121,26 +120,3 @@ def asked(
 def question_field(question: str, options: list[str]) -> str:
     """Return what a prompt gets as its question: the question, with its options if it has any."""
     return prompts.option_field(question, options) if options else question
-
-
-def forced(completions: pl.DataFrame, images: Mapping[str, str], condition: str) -> pl.DataFrame:
-    """Return completions that were committed under another condition, relabeled as completions of `condition`.
-
-    Teacher-forced controls and views read the same completion with another image.
-
-    Args:
-        completions: A generations table.
-        images: The image_id of the image that is shown, by sample_id; other questions are left out.
-        condition: Name of the condition or view.
-
-    Raises:
-        ArtifactError: A question has no completion.
-    """
-    if missing := sorted(images.keys() - set(completions["sample_id"])):
-        raise ArtifactError(
-            f"{condition}: {len(missing)} questions have no committed completion, such as {missing[0]}. Expected one"
-            " each. Generate the condition again that the completions come from."
-        )
-    rows = completions.filter(pl.col("sample_id").is_in(list(images)))
-    image_ids = pl.col("sample_id").replace_strict(dict(images), return_dtype=pl.String)
-    return rows.with_columns(condition=pl.lit(condition), image_id=image_ids)

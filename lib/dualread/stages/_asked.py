@@ -10,7 +10,7 @@ import polars as pl
 from dualread import plugins
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.data.questions.markup import Markup, control_tokens
-from dualread.errors import refuse
+from dualread.errors import ArtifactError, refuse
 from dualread.models.conditions import Asked, asked
 from dualread.schema.answers import ShardSpec
 from dualread.schema.base import Wire
@@ -67,6 +67,29 @@ def refuse_control_tokens(manifest: Path, tokenizer: Any) -> None:
 def read_committed(folder: Path) -> pl.DataFrame:
     """Return the committed completions (sample_index 0) of a generations artifact, sorted by sample_id."""
     return read_parts(folder, GENERATIONS).filter(pl.col("sample_index") == 0).sort("sample_id")
+
+
+def forced(completions: pl.DataFrame, images: Mapping[str, str], condition: str) -> pl.DataFrame:
+    """Return completions that were committed under another condition, relabeled as completions of `condition`.
+
+    Teacher-forced controls and views read the same completion with another image.
+
+    Args:
+        completions: A generations table.
+        images: The image_id of the image that is shown, by sample_id; other questions are left out.
+        condition: Name of the condition or view.
+
+    Raises:
+        ArtifactError: A question has no completion.
+    """
+    if missing := sorted(images.keys() - set(completions["sample_id"])):
+        raise ArtifactError(
+            f"{condition}: {len(missing)} questions have no committed completion, such as {missing[0]}. Expected one"
+            " each. Generate the condition again that the completions come from."
+        )
+    rows = completions.filter(pl.col("sample_id").is_in(list(images)))
+    image_ids = pl.col("sample_id").replace_strict(dict(images), return_dtype=pl.String)
+    return rows.with_columns(condition=pl.lit(condition), image_id=image_ids)
 
 
 def frozen(settings: Wire) -> str:

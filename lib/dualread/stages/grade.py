@@ -16,10 +16,10 @@ from dualread.errors import ArtifactError
 from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import is_correct
 from dualread.grading.parse import Parsed
-from dualread.models.conditions import forced
 from dualread.models.images.base import rows_shown
 from dualread.schema.answers import GradeSpec
 from dualread.schema.columns import GENERATIONS, GRADED, MANIFEST, PAIRS
+from dualread.stages._asked import forced
 
 _OF_COMPLETIONS = ("sample_id", "condition", "sample_index", "image_id", "text")
 

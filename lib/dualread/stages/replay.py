@@ -27,7 +27,7 @@ from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, read_states, take_measure
 from dualread.models.backbones.opened import Opened, open_checkpoint
-from dualread.models.conditions import Asked, forced
+from dualread.models.conditions import Asked
 from dualread.models.replay import agreement
 from dualread.models.replay.forward import TENSORS, middle_layer, of_layer, read_of_example
 from dualread.models.replay.positions import rules
@@ -36,7 +36,7 @@ from dualread.schema.answers import ReplaySpec
 from dualread.schema.columns import FEATURES, GENERATIONS
 from dualread.schema.recorded import Facts, PromptText, ShardStates
 from dualread.schema.replay import OF_IMAGE, Agreement
-from dualread.stages._asked import frozen, read_asked
+from dualread.stages._asked import forced, frozen, read_asked
 
 # Those of `schema.replay.OPTIONAL_TENSORS`.
 _OPTIONAL = {"token_entropies": padded_entropies, "h_think": functools.partial(stacked, name="h_think")}
