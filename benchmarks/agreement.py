@@ -74,7 +74,7 @@ def _requests(folder: Path, n: int) -> list[Request]:
     return [
         Request(
             text=prompts.render("shared", question=row["question"]),
-            image=folder / row["image_files"][0],
+            images=[folder / file for file in row["image_files"]],
             image_name=row["image_id"],
             row=row["sample_id"],
         )

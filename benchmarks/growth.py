@@ -29,8 +29,8 @@ from dualread.models.conditions import asked
 from dualread.models.service.requests import requests_of
 from dualread.reporting.figures import risk_coverage
 from dualread.reporting.figures.drawing import house_style, save
-from dualread.schema.answers import Decoding, ReadAnswersSpec, Service, ShardSpec
-from dualread.schema.base import ConfiguredPlugin, Prompt
+from dualread.schema.answers import ChosenImage, Decoding, ReadAnswersSpec, Service, ShardSpec
+from dualread.schema.base import Prompt
 from dualread.schema.columns import MANIFEST
 from dualread.schema.tables import FigureLayout, Labeled
 from dualread.stages import read_answers
@@ -110,7 +110,7 @@ def _shard() -> ShardSpec:
         dataset="made",
         split="test",
         condition="original",
-        image=ConfiguredPlugin(module="models.images.original", settings={}),
+        image=ChosenImage(module="models.images.original", settings={}),
         prompt=Prompt(name="shared", file="models/prompts/shared.txt"),
         decoding=decoding,
     )

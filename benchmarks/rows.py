@@ -111,7 +111,7 @@ def draw(folder: Path) -> Step:
 
 def make_manifest(folder: Path) -> Step:
     loaded: Loaded = load(folder)()
-    files = {row.image: _file(row) for row in loaded.rows}
+    files = {picture.source: _file(row) for row in loaded.rows for picture in row.images}
 
     def made() -> None:
         refuse_broken(loaded, {})

@@ -52,7 +52,7 @@ class Parsed:
     parts: Parts | None = None
 
 
-def said(text: str, thinking_ends: str | None) -> str | None:
+def text_after_thinking(text: str, thinking_ends: str | None) -> str | None:
     """Return what comes after the last of what ends the thinking; None if thinking never ends.
 
     It is the whole text where completions do not think, and so nothing ends their thinking (`thinking_ends` is None).
@@ -70,7 +70,7 @@ def parse_blocks(text: str, read_confidence: ReadConfidence, thinking_ends: str 
         read_confidence: Reads what a confidence block holds.
         thinking_ends: What ends the thinking before an answer; None where completions do not think.
     """
-    if (after := said(text, thinking_ends)) is None:
+    if (after := text_after_thinking(text, thinking_ends)) is None:
         return Parsed(answer=None, confidence=None, status="no_end_of_thinking")
     text = after
     span = answer_span(text)
@@ -88,7 +88,7 @@ def answer_span(text: str, thinking_ends: str | None = None) -> tuple[int, int, 
 
     `text[start:end]` is the answer without white space at the ends. `close_end` is the character after `</answer>`.
     """
-    after = said(text, thinking_ends) or ""
+    after = text_after_thinking(text, thinking_ends) or ""
     before, text = len(text) - len(after), after
     block = block_span(text, "answer")
     if block is None or _within(block, block_span(text, "confidence")):

@@ -14,7 +14,7 @@ from pathlib import Path
 from dualread import plugins
 from dualread.artifacts.tables import from_rows, write_parts, write_table
 from dualread.errors import ArtifactError, ConfigError
-from dualread.grading.parse import said
+from dualread.grading.parse import text_after_thinking
 from dualread.models.actor import AnsweringActor, SeededDecoding
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.conditions import Asked
@@ -71,7 +71,7 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], actor: AnsweringAc
             "n_prompt_tokens": len(completion.prompt_token_ids),
             "token_ids": completion.token_ids,
             "token_log_probs": completion.token_log_probs,
-            "text": completion.text if is_answer else said(completion.text, shard.thinking_ends) or "",
+            "text": completion.text if is_answer else text_after_thinking(completion.text, shard.thinking_ends) or "",
             "finish_reason": completion.finish_reason,
         }
         for question, completions in zip(questions, results, strict=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.artifacts.tables import RowWriter, from_many_rows, write_table
-from dualread.grading.parse import said
+from dualread.grading.parse import text_after_thinking
 from dualread.models.service.replies import ServiceReply, word_log_probs
 from dualread.models.service.requests import ServiceRequest, needs_likelihoods, requests_of
 from dualread.models.service.responses import Found, read_responses
@@ -53,7 +53,9 @@ def _completions(spec: ReadAnswersSpec, replies: Iterator[tuple[ServiceRequest, 
                     "token_ids": [],
                     "token_log_probs": log_probs,
                     # Of a view, readers see what follows the thinking.
-                    "text": said(choice.text, spec.shard.thinking_ends) or "" if is_view else choice.text,
+                    "text": text_after_thinking(choice.text, spec.shard.thinking_ends) or ""
+                    if is_view
+                    else choice.text,
                     "finish_reason": choice.finish_reason,
                 }
             )

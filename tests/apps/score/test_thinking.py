@@ -19,13 +19,13 @@ from tests.readers import synthetic
 from tests.tiny import MODEL, image
 
 CONTRACT = """
-from dualread.grading.parse import Parsed, said
+from dualread.grading.parse import Parsed, text_after_thinking
 
 THINKING_ENDS = {ends!r}
 
 
 def parse(text):
-    after = said(text, THINKING_ENDS)
+    after = text_after_thinking(text, THINKING_ENDS)
     status = "no_end_of_thinking" if after is None else "invalid_confidence"
     return Parsed(answer=None if after is None else "left", confidence=None, status=status)
 """

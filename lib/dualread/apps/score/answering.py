@@ -15,7 +15,7 @@ from dualread.apps.score.results import Confidence, Reading, ShownQuestion
 from dualread.errors import ArtifactError, ConfigError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
 from dualread.grading.answers import graded_answer, why_no_answer
 from dualread.grading.canonical import question_key
-from dualread.grading.parse import said
+from dualread.grading.parse import text_after_thinking
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, read_states, take_measure
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
@@ -153,7 +153,9 @@ class OpenActor:
         of_tokens = [[list(completion.token_log_probs) for completion in row] for row in of_draws]
         return ViewAnswers(
             name=view.name,
-            texts=tuple(tuple(said(made.text, self._thinking_ends) or "" for made in row) for row in of_draws),
+            texts=tuple(
+                tuple(text_after_thinking(made.text, self._thinking_ends) or "" for made in row) for row in of_draws
+            ),
             token_log_probs=pl.Series(of_tokens, dtype=_LOG_PROBS),
         )
 

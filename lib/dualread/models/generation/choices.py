@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import ConfigError
-from dualread.grading.parse import said
+from dualread.grading.parse import text_after_thinking
 from dualread.grading.spans import character_spans, tokens_within
 from dualread.models.actor import AnsweringActor, Request
 from dualread.schema import answers
@@ -126,7 +126,7 @@ def stated_integers(
 
     ids = [token for token in completion if token not in stop]
     text, spans = character_spans(ids, decode)
-    at = text.find(_OPEN, len(text) - len(said(text, thinking_ends) or ""))
+    at = text.find(_OPEN, len(text) - len(text_after_thinking(text, thinking_ends) or ""))
     if at < 0:
         prefix, tag_end = (*ids, *_inside(tokenizer, _OPEN)), ""
     else:

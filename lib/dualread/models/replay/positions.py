@@ -6,7 +6,7 @@ The rules for straddling tokens and missing blocks: docs/choices.md, "Positions"
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
-from dualread.grading.parse import answer_span, said
+from dualread.grading.parse import answer_span, text_after_thinking
 from dualread.grading.spans import character_spans, tokens_within
 
 # Stored with every feature artifact and every reader, for users who have to read states at the same positions.
@@ -56,7 +56,7 @@ def locate(
         return next(t for t, (_, right) in enumerate(spans) if right >= end)
 
     if thinking_ends is not None:
-        after = said(text, thinking_ends)
+        after = text_after_thinking(text, thinking_ends)
         think = -1 if after is None else token_before(len(text) - len(after))
         first = n - 1 if after is None else min(think + 1, n - 1)
     block = answer_span(text, thinking_ends)
