@@ -28,11 +28,15 @@ SETTINGS = {"completions_per_pass": 2, "kl_coefficient": KL, "learning_rate": 0.
 COMPLETION_TYPE = 0  # the token type of a completion in both families
 
 
-@pytest.fixture
-def job(answered):
+@pytest.fixture(params=[1, 2])
+def job(answered, request):
+    """A job whose questions show so many images, and the completions."""
     make, ids = answered
     reward = types.SimpleNamespace(CONTRACT="single", reward=lambda found, **_: REWARDS[: len(found)])
-    return make("actor", reward=reward, **SETTINGS), [before + block for before, block in ids]
+    made = make("actor", reward=reward, **SETTINGS)
+    shown = ([f"{(i + k) % 3}.png" for k in range(request.param)] for i in range(3))
+    questions = [dataclasses.replace(of, image_files=files) for of, files in zip(made.questions, shown, strict=True)]
+    return dataclasses.replace(made, questions=questions), [before + block for before, block in ids]
 
 
 @pytest.fixture
@@ -81,7 +85,7 @@ def gradient_of_formula(job, completions, weights, step):
     encoder = Opened.of(model, load_processor(job.checkpoint, job.model), job.model, job.facts).encoder
     row = trainer.training_order(3, steps=2, prompts_per_step=1, seed=job.seed)[step]
     question = job.questions[row]
-    inputs = encoder.inputs(question.text, [open_image(job.images / question.image_files[0])])
+    inputs = encoder.inputs(question.text, [open_image(job.images / file) for file in question.image_files])
     rewards = np.array(REWARDS)
     advantages = (rewards - rewards.mean()) / (rewards.std(ddof=1) + 1e-4)
     for ids, advantage in zip(completions, advantages, strict=True):
