@@ -39,7 +39,9 @@ def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
     except ConfigError as error:
         raise ArtifactError(f"{where}: {NAME}.contract: {error}") from error
     partitions = reader.provenance.get("partitions")
-    if isinstance(partitions, dict) and not any(isinstance(of, dict) and of.get("n") for of in partitions.values()):
+    if isinstance(partitions, dict) and not any(
+        isinstance(part, dict) and part.get("n") for part in partitions.values()
+    ):
         return requirements.model_copy(update={"images": ()})  # it was fitted on nothing
     return requirements
 

@@ -75,7 +75,9 @@ def _thinking_contradictions(config: Config) -> Iterator[str]:
     """The state at the end of thinking is read of completions that say what ends it."""
     for name, method in config.methods.items():
         if "h_think" in (plugins.declared("readers", method.reader, "FEATURES") or ()):
-            conditions = [key for key, of in config.conditions.items() if method.actor in (of.actors or [method.actor])]
+            conditions = [
+                key for key, entry in config.conditions.items() if not entry.actors or method.actor in entry.actors
+            ]
             asked = product(config.datasets, conditions)
             contracts = sorted({contract_of(config, method.actor, *shard) for shard in asked})
             if without := [contract for contract in contracts if thinking_ends_of(contract) is None]:

@@ -204,9 +204,9 @@ def _example(line: OwnRow, pictures: "_Pictures", part: str | None) -> UserExamp
         return f"{line.place}: question is {question!r}, expected a text. Add it."
     if record.get("image") is None:
         return f"{line.place}: image is missing, expected a path, bytes, a picture of Pillow or an array. Add it."
-    given = record["image"] if isinstance(record["image"], list) else [record["image"]]
+    sources = record["image"] if isinstance(record["image"], list) else [record["image"]]
     try:
-        named = [pictures.named(image) for image in given]
+        named = [pictures.named(source) for source in sources]
     except DataError as error:
         return f"{line.place}: {error}"
     references = record["reference_answers"]

@@ -98,11 +98,11 @@ def shown(
     if options and not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
         raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
     check_texts([asked.question, *options], encoder.tokenizer)
-    given: list[Any] = list(image) if isinstance(image, list | tuple) else [image]
-    roles, images, notes = required.roles(len(given)), [], []
-    for one in given:
-        decoded = one if isinstance(one, Decoded) else read(one, bits=bits, ct_windows=ct_windows)
-        images.append(Path(one) if isinstance(one, str | Path) and decoded.own else decoded.image)
+    sources: list[Any] = list(image) if isinstance(image, list | tuple) else [image]
+    roles, images, notes = required.roles(len(sources)), [], []
+    for source in sources:
+        decoded = source if isinstance(source, Decoded) else read(source, bits=bits, ct_windows=ct_windows)
+        images.append(Path(source) if isinstance(source, str | Path) and decoded.own else decoded.image)
         notes += [*decoded.notes, *decoded.doubts]
     return ShownQuestion(
         images=images,

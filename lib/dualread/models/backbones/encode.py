@@ -102,7 +102,7 @@ class Encoder:
         from dualread.data.images import content_sha256
 
         turns = (*before, ("user", text))
-        if tokens := [token for token in self._control for _, said in turns if token in said]:
+        if tokens := [token for token in self._control for _, words in turns if token in words]:
             raise DataError(f"{row}: the text contains image tokens ({tokens[0]}). Remove them from the question.")
         inputs: Mapping[str, Tensor] = {}
         pictures = [image() if callable(image) else image for image in images]
@@ -223,7 +223,7 @@ class Encoder:
             raise ConfigError(
                 f"the checkpoint's chat template refuses a turn ({in_a_line(error)}). {advice}"
             ) from error
-        if absent := [f"[{role}] {said[:_SHOWN]!r}" for role, said in before if said.strip() not in rendered]:
+        if absent := [f"[{role}] {words[:_SHOWN]!r}" for role, words in before if words.strip() not in rendered]:
             raise ConfigError(f"the checkpoint's chat template leaves out or changes {absent[0]}. {advice}")
         return rendered
 

@@ -46,9 +46,9 @@ def rows_shown(manifest: pl.DataFrame, images: Sequence[ConfiguredPlugin], pairs
     choosing = [plugin for plugin in map(_loaded, images) if hasattr(plugin, "choose")]
     rows = choosing[-1].choose(manifest, pairs) if choosing else manifest
     of_roles = [image for image in images if isinstance(image, ChosenImage) and image.role is not None]
-    if whole := [image.module for image in of_roles if _loaded(image).change is unchanged]:
+    if exchanged := [image.module for image in of_roles if _loaded(image).change is unchanged]:
         raise ArtifactError(
-            f"image: {whole[0]} shows other images in place of all of a question, expected no role. Leave it out."
+            f"image: {exchanged[0]} shows other images in place of all of a question, expected no role. Leave it out."
         )
     for role in {image.role for image in of_roles}:
         without = rows.filter(~pl.col("image_roles").list.contains(role))["sample_id"]

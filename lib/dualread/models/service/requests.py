@@ -161,9 +161,10 @@ def body_of(request: ServiceRequest, manifest: Path, url_of: ImageUrl) -> dict[s
             )
     content: list[dict[str, Any]] = []
     for shown in request.question.request(manifest).images:
-        # A changed picture has no file that a service could read.
-        own = isinstance(shown, Path)
-        url = url_of(shown) if own else _as_data("image/png", _png(shown() if callable(shown) else shown))
+        if isinstance(shown, Path):
+            url = url_of(shown)
+        else:  # a changed picture has no file that a service could read
+            url = _as_data("image/png", _png(shown() if callable(shown) else shown))
         content.append({"type": "image_url", "image_url": {"url": url}})
     content.append({"type": "text", "text": request.question.text})
     before = [{"role": role, "content": text} for role, text in request.question.before]
