@@ -48,9 +48,9 @@ def test_a_wrong_type_of_completions_or_way_to_read_rows_is_refused_in_replay(fa
 def test_another_rows_image_is_refused(family, monkeypatch):
     right = Encoder.prompt
 
-    def swapped(self, text, *, images, row):
+    def swapped(self, text, *, images, row, before=()):
         turned = [image.rotate(180) for image in images]
-        prompt, other = (right(self, text, images=of, row=row) for of in (images, turned))
+        prompt, other = (right(self, text, images=of, row=row, before=before) for of in (images, turned))
         return dataclasses.replace(prompt, image=other.image)
 
     monkeypatch.setattr(Encoder, "prompt", swapped)
@@ -128,8 +128,8 @@ def test_another_token_is_not_taken_for_the_images(family):
 def test_a_second_bos_is_refused(family, monkeypatch):
     right = Encoder.prompt
 
-    def twice(self, text, *, images, row):
-        prompt = right(self, text, images=images, row=row)
+    def twice(self, text, *, images, row, before=()):
+        prompt = right(self, text, images=images, row=row, before=before)
         types_ = {name: (0, *of) for name, of in prompt.types.items()}
         return dataclasses.replace(prompt, token_ids=(1, *prompt.token_ids), types=types_, n_turn=prompt.n_turn + 1)
 
@@ -158,7 +158,7 @@ def test_an_image_that_changes_nothing_is_refused(family, monkeypatch):
     blank = image(0).point(lambda value: 0)
     size = {}
 
-    def same(text, pictures):
+    def same(text, pictures, before=()):
         return inputs(text, [size.setdefault(picture.size, blank.resize(picture.size)) for picture in pictures])
 
     monkeypatch.setattr(model.encoder, "inputs", same)

@@ -281,7 +281,10 @@ def test_a_process_standardizes_over_all_completions(monkeypatch):
 def test_the_blackened_image_depends_on_seed_step_and_question(tiny):
     def view(seed, step, sample_id, among):
         job = types.SimpleNamespace(seed=seed, chosen=lambda declared: declared(**GRPO, patch_pixels=14))
-        rows = [{"sample_id": name, "image": image(0), "prompt": [{"content": "Where?"}]} for name in among]
+        rows = [
+            {"sample_id": name, "images": [image(0)], "prompt": [{"role": "user", "content": "Where?"}]}
+            for name in among
+        ]
         return vl_calibration._views(tiny.load()[1], rows, job, step)[sample_id][1].image["pixel_values"]
 
     one = view(1, 5, "a", "ab")

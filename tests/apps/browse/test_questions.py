@@ -19,9 +19,9 @@ def test_questions_come_in_the_order_of_the_official_file_with_their_donors(fold
     content = collect(folder, split="test")
     assert [question["id"] for question in content["questions"]] == list(study.QUESTIONS)
     first, second, third = content["questions"]
-    assert first["donor"] == {"gold": ["no"], "image": second["image"]}
+    assert first["donor"] == {"gold": ["no"], "images": second["images"]}
     assert second["donor"] is third["donor"] is None
-    assert first["image"] == third["image"] != second["image"]
+    assert first["images"] == third["images"] != second["images"]
     assert len(content["images"]) == 2  # equal pictures are embedded once
 
 
@@ -82,7 +82,7 @@ def test_a_page_shows_a_part_and_says_which(folder):
     assert [question["id"] for question in first["questions"]] == list(study.QUESTIONS)[:2]
     assert part_of(first).startswith("Questions 1 to 2 of 3: `dualread browse` with --skip 2 shows the next ones")
     assert part_of(first) in render(first).replace("&#39;", "'")
-    assert first["questions"][0]["donor"] == {"gold": ["no"], "image": first["questions"][1]["image"]}
+    assert first["questions"][0]["donor"] == {"gold": ["no"], "images": first["questions"][1]["images"]}
     last = collect(folder, split="test", skip=2)
     assert [question["id"] for question in last["questions"]] == list(study.QUESTIONS)[2:]
     assert part_of(last).startswith("Questions 3 to 3 of 3: `dualread browse` with a smaller --skip shows others")
