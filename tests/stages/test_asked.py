@@ -10,7 +10,8 @@ from dualread.stages._asked import refuse_control_tokens
 
 
 def _manifest(folder, *questions):
-    row = dict.fromkeys(MANIFEST.columns) | {"reference_answers": ["a"], "source_row": 0}
+    row = {name: [] if kind.dtype == pl.List(pl.String) else None for name, kind in MANIFEST.columns.items()}
+    row |= {"reference_answers": ["a"], "source_row": 0}
     texts = {name: "x" for name, kind in MANIFEST.columns.items() if kind.dtype == pl.String}
     rows = [
         row | texts | {"sample_id": f"mine/test/{k}", "question": question, "options": options}

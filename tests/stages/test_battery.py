@@ -49,9 +49,9 @@ class Looks:
         return [[self._completion(*self.said(request))] for request in requests]
 
     def said(self, request):
-        [image] = [image() if callable(image) else image for image in request.images]
-        if image is None:
+        if not request.images:
             return UNCLEAR
+        [image] = [image() if callable(image) else image for image in request.images]
         shown = open_image(image) if isinstance(image, Path) else image
         return self._known.get((asked(request.text), pixel_sha256(shown)), UNCLEAR)
 

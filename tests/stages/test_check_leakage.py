@@ -24,7 +24,7 @@ def _artifact(folder, role, *pictures):
             "cluster_id": f"image {name}",
             "source_row": i,
         }
-        | {"pixel_sha256": name}
+        | {"pixel_sha256s": [name]}
         for i, name in enumerate(pictures)
     ]
     looks = [{"pixel_sha256": name, "thumbnail": thumbnail(PICTURES[name])} for name in pictures]

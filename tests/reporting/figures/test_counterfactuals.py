@@ -47,7 +47,7 @@ def image(tmp_path_factory):
 
 def table(rows, image):
     told = [{**row, "method": "rlvr", "confidence_real": 1.0, "confidence_donor": 1.0} for row in rows]
-    return pl.DataFrame([{**row, "image_real": image, "image_donor": image} for row in (*rows, *told)])
+    return pl.DataFrame([{**row, "images_real": [image], "images_donor": [image, image]} for row in (*rows, *told)])
 
 
 def ids(rows):
