@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from dualread.artifacts.tables import from_rows
 from dualread.models.adapters import _config
 from dualread.models.backbones._checkpoint_files import read_config, weight_files
-from dualread.models.conditions import Asked, asked, forced
+from dualread.models.conditions import Asked, asked
 from dualread.models.hints import misleading
 from dualread.models.replay import agreement
 from dualread.models.service.replies import reply_of
@@ -24,6 +24,7 @@ from dualread.models.service.responses import Found, read_responses, reply_in
 from dualread.schema.answers import Choices, Service
 from dualread.schema.columns import GENERATIONS
 from dualread.schema.replay import Agreement
+from dualread.stages._asked import forced
 from dualread.training import _arguments, _reference, _rollouts
 from tests import golden
 from tests.models.service.test_replies import body, choice, logprobs

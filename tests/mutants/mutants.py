@@ -81,8 +81,8 @@ MUTANTS = (
     Mutant(
         "a turn that a chat template leaves out is not noticed",
         "models/backbones/encode.py",
-        "if said.strip() not in rendered",
-        "if not said.strip()",
+        "if words.strip() not in rendered",
+        "if not words.strip()",
         ("models/test_turns.py",),
     ),
     Mutant(
