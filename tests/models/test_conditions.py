@@ -137,7 +137,7 @@ def test_forced_completions_are_relabeled_and_complete():
 
 @pytest.mark.parametrize("name", ["donor", "shuffled", "original"])
 def test_whole_lists_are_exchanged_and_no_single_role(name):
-    with pytest.raises(ArtifactError, match="in place of all of a question, expected no role"):
+    with pytest.raises(ArtifactError, match="replaces all images of a question, and a role is named"):
         asked(
             several(),
             images=[changed(image(name), role="prior")],

@@ -536,8 +536,8 @@ MUTANTS = (
     Mutant(
         "a kept batch of another picture is taken",
         "models/finished.py",
-        "return [value.text, shown, value.image_name, value.row, value.prefix, value.before]",
-        "return [value.text, value.image_name, value.row, value.prefix, value.before]",
+        "return [[*map(_content, field)] if isinstance(field, list | tuple) else field for field in fields]",
+        "return [None if isinstance(field, list | tuple) else field for field in fields]",
         ("models/test_finished.py", "stages/test_one_image.py"),
     ),
     Mutant(

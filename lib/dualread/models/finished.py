@@ -81,8 +81,8 @@ def in_batches(
 def _content(value: Any) -> Any:
     """Return what a computation reads of a value, as JSON: of images their content, of a request all."""
     if isinstance(value, Request):
-        shown = [*map(_content, value.images)]
-        return [value.text, shown, value.image_name, value.row, value.prefix, value.before]
+        fields = (getattr(value, field.name) for field in dataclasses.fields(value))
+        return [[*map(_content, field)] if isinstance(field, list | tuple) else field for field in fields]
     if isinstance(value, ChangedImage):
         return [content_sha256(value.source), value.content, value.changes, value.draw]
     return content_sha256(value) if isinstance(value, Path | Image) else value

@@ -139,8 +139,8 @@ class Requirements(Section):
     contract: Name
     """The format of a completion, see `grading.contracts`."""
     images: Annotated[Listed[_Roles], Field(max_length=100)] | None = None
-    """How many images the questions showed on which the reader was fitted: for each number that occurred, the role of
-    each, or `-` where they had none. None: one image. Without any: a reader that was fitted on no question."""
+    """How many images the questions showed when the reader was fitted: per number, the role of each image, or `-` where
+    images had none. None means one image; an empty list, that no question was needed to fit it."""
     views: Annotated[Listed[RequiredView], Field(max_length=100)] = ()
     """The views that the reader reads when it scores, in the order in which it reads them."""
 

@@ -1,7 +1,6 @@
 """Examples as people have them, dicts or a frame or a file, and as the loader `table` reads them: one folder per part.
 
-An example has an `image` (a path, bytes, a picture of Pillow, an array; or a list of them) and a `question`. It may
-have
+An example has a `question` and an `image`: a path, bytes, a picture of Pillow, an array, or a list of them. It may have
 
     reference_answer    the accepted answer, or a list of accepted ones; also as reference_answers, or as answer
     options             the options of a multiple-choice question

@@ -128,6 +128,7 @@
 
   function drawQuestion(index) {
     const question = data.questions[index];
+    const plural = question.images.length > 1 ? "s" : "";
     const picture = (images, name, gold) => make("figure", {},
       ...images.map((image) => make("img", { src: data.images[image], alt: `${name} of question ${question.id}` })),
       make("figcaption", {}, make("strong", {}, name), `, reference answer: ${gold.join(" | ")}`));
@@ -135,8 +136,8 @@
       make("h2", {}, question.question),
       make("p", { class: "quiet" }, `${label("datasets", question.dataset)}, ${question.type}, ${question.id}`),
       question.options.length ? make("p", {}, `Options: ${question.options.join(" | ")}`) : null,
-      make("div", { class: "images" }, picture(question.images, question.images.length > 1 ? "Images" : "Image", question.gold),
-        question.donor ? picture(question.donor.images, question.images.length > 1 ? "Donor images" : "Donor image", question.donor.gold) : null),
+      make("div", { class: "images" }, picture(question.images, `Image${plural}`, question.gold),
+        question.donor ? picture(question.donor.images, `Donor image${plural}`, question.donor.gold) : null),
       question.donor ? null : make("p", { class: "quiet" }, "This question has no same-question donor."),
       make("h3", {}, "Answers"), drawAnswers(index),
       make("h3", {}, "Confidence in the answer"), drawConfidences(index),

@@ -203,7 +203,7 @@ def unfolded(lines: Sequence[OwnRow]) -> list[OwnRow]:
     """
     columns = dict.fromkeys(name for line in lines for name in line.record)
     if (letters := _option_columns(columns)) is not None:
-        lines = [_with_options(line, letters) for line in lines]
+        lines = [_gathered(line, letters, "options") for line in lines]
     if columns.keys().isdisjoint(_CONVERSATIONS):
         return list(lines)
     made = [_unfolded(line) for line in lines]
@@ -219,14 +219,14 @@ def _option_columns(columns: Collection[str]) -> list[str] | None:
     return in_order if is_complete and "options" not in columns else None
 
 
-def _with_options(line: OwnRow, columns: Sequence[str]) -> OwnRow:
-    """Return the row with a list in place of columns of options; those at the end may be empty."""
-    options = [None if _is_nan(line.record.get(name)) else line.record.get(name) for name in columns]
-    while options and options[-1] in (None, ""):
-        options.pop()
+def _gathered(line: OwnRow, columns: Sequence[str], target: str) -> OwnRow:
+    """Return the row with a list, `target`, in place of `columns`, of which those at the end may be empty."""
+    values = [None if _is_nan(line.record.get(name)) else line.record.get(name) for name in columns]
+    while values and values[-1] in (None, ""):
+        values.pop()
     others = {name: value for name, value in line.record.items() if name not in columns}
-    note = f"options are those of the columns {', '.join(columns)}"
-    return replace(line, record={**others, "options": options}, notes=(*line.notes, note) if options else line.notes)
+    note = f"{target.removesuffix('s')}s are those of the columns {', '.join(columns)}"
+    return replace(line, record={**others, target: values}, notes=(*line.notes, note) if values else line.notes)
 
 
 def _unfolded(line: OwnRow) -> OwnRow | str:
@@ -301,15 +301,7 @@ def with_images(lines: Sequence[OwnRow]) -> list[OwnRow]:
     columns = sorted({name for line in lines for name in line.record if NUMBERED.fullmatch(name)}, key=_number)
     if not columns or any("image" in line.record for line in lines):
         return list(lines)
-    made = []
-    for line in lines:
-        images = [None if _is_nan(line.record.get(name)) else line.record.get(name) for name in columns]
-        while images and images[-1] in (None, ""):
-            images.pop()
-        others = {name: value for name, value in line.record.items() if name not in columns}
-        note = f"images are those of the columns {', '.join(columns)}"
-        made.append(replace(line, record={**others, "image": images}, notes=(*line.notes, note)))
-    return made
+    return [_gathered(line, columns, "image") for line in lines]
 
 
 def _number(name: str) -> int:

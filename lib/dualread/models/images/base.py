@@ -48,7 +48,7 @@ def rows_shown(manifest: pl.DataFrame, images: Sequence[ConfiguredPlugin], pairs
     of_roles = [image for image in images if isinstance(image, ChosenImage) and image.role is not None]
     if exchanged := [image.module for image in of_roles if _loaded(image).change is unchanged]:
         raise ArtifactError(
-            f"image: {exchanged[0]} shows other images in place of all of a question, expected no role. Leave it out."
+            f"image: {exchanged[0]} replaces all images of a question, and a role is named. Leave the role out."
         )
     for role in {image.role for image in of_roles}:
         without = rows.filter(~pl.col("image_roles").list.contains(role))["sample_id"]

@@ -31,8 +31,8 @@ def choose(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:
         if (other := next((other for other in following if _may_replace(other, image)), None)) is None:
             raise ArtifactError(
                 f"shuffled images: the split has no other image, of another patient, to show in place of"
-                f" {image['image_id']}, expected one for each of its {len(images)}. Leave the condition with shuffled"
-                " images out, or use a split with more images."
+                f" {image['image_id']}. It has {len(images)} in all, expected another one for each. Leave the condition"
+                " with shuffled images out, or use a split with more images."
             )
         instead = {"shown_files": other["image_files"], "shown_id": other["image_id"]}
         successors.append({"image_id": image["image_id"], **instead})
