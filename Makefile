@@ -51,11 +51,11 @@ test-rest: env-dev  ## run the other tests, and property tests with all their ex
 	$(PYTEST) -m "(rest or hypothesis) and not long" --hypothesis-profile thorough
 
 # Together they take less than one after the other: what both import, collect and make is made once.
-test-all: env-dev  ## run the tests of both, as .ci/run does
+test-all: env-dev  ## run the tests of both in one session
 	$(PYTEST) -m "not long" --hypothesis-profile thorough
 
 # They take so long that a push does not wait for them.
-test-long: env-dev  ## run the longest of these (a quarter of an hour)
+test-long: env-dev  ## run the longest of these (half an hour)
 	$(PYTEST) -m "long"
 
 test-vllm: env-dev  ## run the tests that need vLLM's CPU build, and install its environment

@@ -1,4 +1,4 @@
-"""Workflows on GitHub call targets that exist, may do no more than they need, and run all that `.ci/run` does not."""
+"""Workflows on GitHub call targets that exist, may do no more than they need, and run every test by push or week."""
 
 import re
 from pathlib import Path
@@ -72,8 +72,9 @@ def test_a_job_ends_pins_its_actions_calls_targets_and_writes_only_what_it_must(
 def test_every_suite_runs_on_each_push_or_each_week():
     weekly = read(ROOT / ".github/workflows/weekly.yml")
     called = targets([line for job in weekly["jobs"].values() for line in commands(job)])
-    pushed = targets([(ROOT / ".ci/run").read_text()])
-    assert "test-all" in pushed
+    each_push = commands(read(ROOT / ".github/workflows/ci.yml")["jobs"]["test"])
+    assert ".ci/run" in each_push
+    assert {"test", "test-rest"} <= targets([*each_push, (ROOT / ".ci/run").read_text()])
     of_all = {"test", "test-rest", "test-all"}  # tests/test_targets.py says that these are its tests
     assert {name for name in MAKEFILE if name == "test" or name.startswith("test-")} == called | of_all
     assert weekly["on"]["schedule"]

@@ -10,8 +10,11 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import read_table
+from dualread.models.prompts import file_of
 from dualread.schema.answers import Choices
-from dualread.schema.columns import CHOICES, FEATURES, GENERATIONS
+from dualread.schema.base import Prompt
+from dualread.schema.columns import CHOICES, FEATURES, GENERATIONS, MANIFEST
+from dualread.stages import build_manifest, draw_phantom
 from tests import same_names, specs
 from tests.specs import changed
 from tests.with_vllm.conftest import ROOT, TRANSFORMERS, VLLM, Lab
@@ -58,6 +61,41 @@ def test_the_model_runner_is_pinned_whatever_the_environment_says(qwen, greedy, 
     monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "1")
     again = qwen.make("generate", tmp_path / "answers", qwen.answers(VLLM))
     assert generations(again).equals(generations(greedy))
+
+
+TURNS = """[system]
+You read images with care.
+[user]
+Is this a CT scan?
+[assistant]
+<answer>yes</answer>
+[user]
+Question: {QUESTION}"""
+
+
+@pytest.mark.parametrize("prompt", ["shared", "ward.turns"])
+def test_lists_of_images_and_earlier_turns_are_shown_as_transformers_shows_them(qwen, tmp_path, prompt):
+    for name, text in (("__init__.py", ""), ("turns.txt", TURNS)):
+        (tmp_path / "ward").mkdir(exist_ok=True)
+        (tmp_path / "ward" / name).write_text(text)
+    phantom = specs.phantom("medframeqa", images={"test": 16}, size=48, questions_per_image=2)
+    folders = {name: tmp_path / name for name in ("frames", "manifest", "vllm", "transformers", "features")}
+    for name in ("frames", "manifest"):
+        folders[name].mkdir()
+    draw_phantom.compute(phantom, {}, folders["frames"])
+    build_manifest.compute(specs.manifest("medframeqa"), {"source": folders["frames"]}, folders["manifest"])
+    numbers = read_table(folders["manifest"] / "manifest.parquet", MANIFEST)["image_files"].list.len()
+    assert set(numbers) == {2, 3}
+    asked = {"dataset": "medframeqa", "prompt": Prompt(name=prompt, file=file_of(prompt))}
+    given = {"manifest": folders["manifest"], "shadows": tmp_path}
+    for name, engine in (("vllm", VLLM), ("transformers", TRANSFORMERS)):
+        qwen.make("generate", folders[name], qwen.answers(engine, **asked), **given)
+    ours, theirs = generations(folders["vllm"]), generations(folders["transformers"])
+    columns = ["sample_id", "prompt_sha256", "n_prompt_tokens", "token_ids", "text", "finish_reason"]
+    assert ours.select(columns).equals(theirs.select(columns))
+    assert ours["token_ids"].n_unique() > ours.height / 2  # they depend on the images
+    made = qwen.make("replay", folders["features"], qwen.states(**asked), generations=folders["vllm"], **given)
+    assert read_table(made / "features.parquet", FEATURES)["log_prob_max_difference"].max() < 1e-4
 
 
 @pytest.mark.parametrize("manifests_of", [same_names.two_data_sets, same_names.two_splits])

@@ -16,7 +16,7 @@ from dualread.errors import ConfigError
 from dualread.models.backbones.checkpoint import load
 from tests.workflow.checkout import Checkout
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 RUN, METRICS = "qwen3-vl-tiny/rlvr/17", "results/mine/metrics/MANIFEST.json"
 # Micro's 40 steps teach hardly any valid answers. Where all rewards are equal, an actor learns nothing.
@@ -100,7 +100,6 @@ def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(checkou
     assert "a LoRA adapter merged into them: trained by DualRead with alpha 8, rank 4." in card
 
 
-@pytest.mark.long  # tests/models/test_adapters.py compares the two models themselves
 def test_an_adapter_and_its_merged_checkpoint_give_the_same_confidences(checkout, adapted):
     target = f"results/merged/predictions/{RUN}/dualread/MANIFEST.json"
     run = lay(checkout, "merged", brought({"folder": "merged"}, "merged"), target)
@@ -126,7 +125,6 @@ def test_a_reader_scores_with_the_adapter_and_its_base(checkout, adapter, adapte
         Scorer.load(reader, base, base=base)
 
 
-@pytest.mark.long  # tests/models/test_adapters.py gives the stage's functions half a file, and other damage
 def test_half_an_adapter_is_refused_by_name(checkout, adapter):
     half = shutil.copytree(adapter, checkout.folder / "half")
     tensors = load_file(half / "adapter_model.safetensors")

@@ -47,6 +47,7 @@ def own(run: Run) -> set[tuple[str, str]]:
     return {(stage, path) for stage, path in run.entries("computed") if stage not in SHARED}
 
 
+@pytest.mark.long
 def test_an_image_change_with_a_method_on_it(checkout):
     write(checkout, "models/images/mirrored.py", "readers/stays.py")
     view = {"image": "mirrored", "decoding": GREEDY}
@@ -81,6 +82,7 @@ def test_an_image_change_with_a_method_on_it(checkout):
     assert (costs["completions"][0], costs["prompt_passes"][0]) == (2.0, 2.0)
 
 
+@pytest.mark.long
 def test_a_prompt_with_a_format_of_its_own_for_the_same_checkpoint(checkout):
     write(checkout, "grading/contracts/worded.py")
     (checkout.folder / "lib/dualread/models/prompts/worded.txt").write_text(PROMPT)
@@ -142,6 +144,7 @@ def test_a_condition_gets_metrics_and_a_column_of_nothing_else_changes(checkout)
     assert Path(checkout.folder / "tables/main.tex").is_file()
 
 
+@pytest.mark.long
 def test_methods_on_methods_of_other_splits_and_with_views_of_their_own(checkout):
     own_methods = {
         "isotonic_dualread": {"reader": "isotonic", "parents": {"of": "dualread"}},  # fitted on training answers

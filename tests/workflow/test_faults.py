@@ -112,6 +112,7 @@ def test_an_edit_during_a_run_stops_the_jobs_that_were_planned_without_it(checko
     assert recovers(checkout, *targets).computed() == {"compute_metrics"}
 
 
+@pytest.mark.long
 def test_when_the_server_that_forks_jobs_is_killed_the_run_goes_on(checkout, micro):
     server = str(checkout.folder / "lib/dualread/store/forkserver.py")
     targets = forget(checkout, "fit_readers", "score_answers", "compute_metrics")
@@ -167,6 +168,7 @@ def test_a_damaged_copy_of_a_table_is_named_and_replaced(checkout, recovers):
     assert all(str(path.relative_to(checkout.folder)) in named for path in (tex, csv))
 
 
+@pytest.mark.long
 def test_two_runs_race_for_the_same_keys_in_a_shared_store(micro, tmp_path, recovers):
     """In two checkouts, both make the same from the states to the metrics, each on one core, in another store."""
     shared = tmp_path / "shared"
@@ -267,6 +269,7 @@ def test_a_file_deleted_from_results_that_no_job_needs_comes_back(checkout, reco
     assert reader.read_bytes() == before
 
 
+@pytest.mark.long
 def test_deleted_entries_of_the_store_are_restored(checkout, recovers, monkeypatch):
     """One entry can be restored from a result; the other cannot, but no target needs it while the tables exist."""
     monkeypatch.chdir(checkout.folder)
@@ -284,6 +287,7 @@ def test_deleted_entries_of_the_store_are_restored(checkout, recovers, monkeypat
     assert program.main(["verify", TABLES[0]]) == 0
 
 
+@pytest.mark.long
 def test_a_read_only_store_serves_its_entries_and_refuses_new_ones(checkout, recovers):
     within = mounting("mount --bind results/store results/store; mount -o remount,bind,ro results/store")
     shutil.rmtree(checkout.folder / "tables")
@@ -298,6 +302,7 @@ def test_a_read_only_store_serves_its_entries_and_refuses_new_ones(checkout, rec
     recovers(checkout)
 
 
+@pytest.mark.long
 def test_a_clock_that_was_set_back_by_a_day_stops_nothing(checkout, recovers):
     """Everything written before has a time in the future."""
     tomorrow = time.time() + 86400

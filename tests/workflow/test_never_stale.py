@@ -132,6 +132,7 @@ def test_after_a_failed_job_whose_run_noted_nothing(checkout, edited, removed):
     ends_as(checkout, edited)
 
 
+@pytest.mark.long
 def test_an_edit_taken_back_after_a_failed_job(checkout, micro, edited):
     before = (checkout.folder / STUDY).read_text()
     must_compute(checkout, "generate", edited)
@@ -144,6 +145,7 @@ def test_an_edit_taken_back_after_a_failed_job(checkout, micro, edited):
     assert_same(checkout, micro)
 
 
+@pytest.mark.long
 def test_no_job_of_an_earlier_run_shows_its_result(checkout, micro, edited):
     """Its head was killed, and the training was edited: it ends after the next run."""
     before = (checkout.folder / STUDY).read_text()

@@ -5,7 +5,7 @@ import pytest
 from tests.workflow.faults import copy
 from tests.workflow.random_edits import Edit, check, outcomes
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 
 def test_five_edits(micro, tmp_path):
@@ -15,7 +15,6 @@ def test_five_edits(micro, tmp_path):
     assert total["computed"] > 0
 
 
-@pytest.mark.long  # it tests the check, which is edited seldom
 def test_an_edit_that_no_key_notices_is_found(micro, tmp_path):
     """The check can fail: modules of `store/` are in no key, and this one changes all seeds."""
     folder = copy(micro, tmp_path / "checkout").folder

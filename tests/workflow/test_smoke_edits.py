@@ -11,7 +11,7 @@ from dualread.store.store import Store
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import MICRO, STUDY
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
 # All actors and methods go into these, and every kind of what is made of several: tables of metrics, of costs and of

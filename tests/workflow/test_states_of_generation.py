@@ -8,7 +8,7 @@ from dualread.artifacts.tensors import read_tensors
 from dualread.store.manifest import read_manifest
 from tests.workflow.faults import MICRO, STUDY, copy
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 RUN = "qwen3-vl-tiny/rlvr/17"
 OVERLAY = """
