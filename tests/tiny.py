@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from dualread import plugins
@@ -12,8 +11,6 @@ from dualread.models import prompts
 from dualread.models.backbones.opened import Opened, open_checkpoint
 
 FAMILIES = ("qwen3_vl", "gemma3")
-# Tests of models and trainings with this mark run with each architecture, and the others with the first one.
-both = pytest.mark.parametrize("tiny", FAMILIES, indirect=True)
 MODEL = {"dtype": "float32", "attention": "sdpa", "min_pixels": 1024, "max_pixels": 1024, "max_prompt_tokens": 200}
 ARCHITECTURE = {
     **{"vocabulary": 400, "hidden_size": 32, "layers": 4, "heads": 2, "key_value_heads": 1},
@@ -76,11 +73,3 @@ GRPO = {
     "kl_coefficient": 0.0,
     "may_learn_nothing": True,  # an untrained model answers nothing
 }
-
-
-@pytest.hookimpl(tryfirst=True)
-def one_architecture(metafunc: pytest.Metafunc) -> None:
-    """Choose the first architecture for a test that takes `tiny` and names none."""
-    named = any("tiny" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
-    if "tiny" in metafunc.fixturenames and not named:
-        metafunc.definition.add_marker(pytest.mark.parametrize("tiny", FAMILIES[:1], indirect=True))

@@ -7,7 +7,7 @@ from transformers import AutoModelForImageTextToText
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.probe import probe
 from tests import families
-from tests.tiny import one_architecture as pytest_generate_tests  # noqa: F401
+from tests.architectures import one_architecture as pytest_generate_tests  # noqa: F401
 
 
 @pytest.fixture(scope="session", params=list(families.FAMILIES))

@@ -17,7 +17,8 @@ from dualread.models.backbones.opened import open_checkpoint
 from dualread.schema.backbones import AdapterSpec, CopyCheckpointSpec
 from dualread.stages import copy_checkpoint
 from tests import families
-from tests.tiny import MODEL, both, build, image
+from tests.architectures import both
+from tests.tiny import MODEL, build, image
 
 pytestmark = pytest.mark.rest
 

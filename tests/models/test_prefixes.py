@@ -8,7 +8,7 @@ import torch
 
 from dualread.models.backbones.parts import keeping
 from dualread.models.prefixes import pass_tokens
-from tests.tiny import both
+from tests.architectures import both
 
 
 @pytest.mark.parametrize(("device", "expected"), [("cpu", 1536), ("cuda", 8192)])

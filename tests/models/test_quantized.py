@@ -12,7 +12,8 @@ from dualread.models import own_pass
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.schema.backbones import Opening
-from tests.tiny import MODEL, both, image
+from tests.architectures import both
+from tests.tiny import MODEL, image
 
 
 def settings(bits, dtype="float32"):

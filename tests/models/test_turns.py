@@ -18,8 +18,9 @@ from dualread.models.prompts import Turn
 from dualread.models.replay import of_generation
 from dualread.models.replay.agreement import ReferenceLogProbs
 from dualread.schema.replay import PassReading
+from tests.architectures import both
 from tests.models import released
-from tests.tiny import MODEL, both, image
+from tests.tiny import MODEL, image
 
 SYSTEM = Turn("system", "You read images with care.")
 EARLIER = (SYSTEM, Turn("user", "Is this a CT scan?"), Turn("assistant", "<answer>yes</answer>"))

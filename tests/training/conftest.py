@@ -7,8 +7,8 @@ import types
 import pytest
 from tests import specs
 from tests import tiny as builder
+from tests.architectures import one_architecture as pytest_generate_tests  # noqa: F401
 from tests.tiny import GRPO, MODEL, image
-from tests.tiny import one_architecture as pytest_generate_tests  # noqa: F401
 
 from dualread.models import prompts
 from dualread.models.backbones.processor import load_processor

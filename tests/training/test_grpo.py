@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.tiny import MODEL, both
+from tests.architectures import both
+from tests.tiny import MODEL
 
 from dualread.errors import ArtifactError, DataError, TrainingError
 from dualread.models.backbones.checkpoint import load

@@ -7,7 +7,8 @@ import peft
 import polars as pl
 import pytest
 import torch
-from tests.tiny import MODEL, both, image
+from tests.architectures import both
+from tests.tiny import MODEL, image
 
 from dualread.errors import ConfigError
 from dualread.models import own_pass

@@ -6,8 +6,8 @@ import types
 
 import numpy as np
 import pytest
+from tests.architectures import both
 from tests.models.backbones.damage import edit_json
-from tests.tiny import both
 from transformers import AutoTokenizer
 
 from dualread.errors import DataError, TrainingError

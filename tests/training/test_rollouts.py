@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from tests.tiny import MODEL, both, image
+from tests.architectures import both
+from tests.tiny import MODEL, image
 
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.seeding import generator

@@ -6,7 +6,8 @@ import types
 import numpy as np
 import pytest
 import torch
-from tests.tiny import MODEL, both
+from tests.architectures import both
+from tests.tiny import MODEL
 
 from dualread.errors import TrainingError
 from dualread.models import own_pass

@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 from safetensors.numpy import load_file
+from tests.architectures import both
 from tests.specs import changed
-from tests.tiny import FAMILIES, MODEL, both, build
+from tests.tiny import FAMILIES, MODEL, build
 
 from dualread import plugins
 from dualread.errors import DualReadError

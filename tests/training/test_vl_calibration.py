@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 import torch
 from PIL import Image
-from tests.tiny import GRPO, MODEL, both, image
+from tests.architectures import both
+from tests.tiny import GRPO, MODEL, image
 
 from dualread.models import prompts
 from dualread.models.backbones.checkpoint import load

@@ -8,8 +8,9 @@ import torch
 
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import open_checkpoint
+from tests.architectures import both
 from tests.models.backbones.damage import EMBEDDINGS, assert_accepted, copied, edit_json, edit_weights, shard, without
-from tests.tiny import FAMILIES, MODEL, both
+from tests.tiny import FAMILIES, MODEL
 
 
 @both

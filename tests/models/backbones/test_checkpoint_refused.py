@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from dualread.errors import ArtifactError
 from dualread.models.backbones.checkpoint import load
 from dualread.models.generation import vllm_engine
+from tests.architectures import both
 from tests.models.backbones.damage import (
     EMBEDDINGS,
     OF_THE_MODEL,
@@ -23,7 +24,7 @@ from tests.models.backbones.damage import (
     shard,
     without,
 )
-from tests.tiny import MODEL, both
+from tests.tiny import MODEL
 
 EMBEDDED = EMBEDDINGS["qwen3_vl"]
 INDEX = "model.safetensors.index.json"

@@ -15,8 +15,9 @@ from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from tests import families
+from tests.architectures import both
 from tests.models.backbones.damage import copied, edit_json
-from tests.tiny import MODEL, both, image
+from tests.tiny import MODEL, image
 
 
 def assert_tokenizer_refused(tiny, folder, expected):

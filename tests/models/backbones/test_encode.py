@@ -7,7 +7,8 @@ from PIL import Image
 from dualread.errors import DataError
 from dualread.models import prompts
 from dualread.models.backbones.encode import prompt_sha256
-from tests.tiny import both, image
+from tests.architectures import both
+from tests.tiny import image
 
 
 def ask(question):

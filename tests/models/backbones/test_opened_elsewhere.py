@@ -13,7 +13,8 @@ from dualread.models import prompts
 from dualread.models.actor import EncodedRequest, SeededDecoding
 from dualread.models.backbones.checkpoint import copy_processor
 from dualread.models.generation._transformers_stream import complete
-from tests.tiny import both, image
+from tests.architectures import both
+from tests.tiny import image
 
 pytestmark = pytest.mark.rest
 

@@ -4,8 +4,9 @@ import json
 import numpy as np
 import pytest
 import torch
+from tests.architectures import both
 from tests.specs import changed
-from tests.tiny import MODEL, both, image
+from tests.tiny import MODEL, image
 
 from dualread.models.actor import ReadSpec, Request, SeededDecoding
 from dualread.models.generation._transformers_stream import _choose

@@ -16,7 +16,8 @@ from dualread.models.measures import hidden_core
 from dualread.models.measures.hidden_core import Settings, core_of
 from dualread.schema.recorded import Facts
 from tests import specs
-from tests.tiny import both, image
+from tests.architectures import both
+from tests.tiny import image
 
 ANSWERED = "<reasoning>ct</reasoning>\n<answer>upper left</answer>\n<confidence>77</confidence>"
 HALF = {"share": 0.5, "from_depth": 0.25, "to_depth": 0.75}  # of four layers: those numbered 1 and 2 from 0

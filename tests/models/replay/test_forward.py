@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 import torch
-from tests.tiny import both, image
+from tests.architectures import both
+from tests.tiny import image
 
 from dualread.errors import ReplayDisagreementError
 from dualread.models import prompts

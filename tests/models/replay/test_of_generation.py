@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 from tests import specs
+from tests.architectures import both
 from tests.stages import shards
-from tests.tiny import MODEL, both, image
+from tests.tiny import MODEL, image
 
 from dualread.artifacts.tables import from_rows, write_parts
 from dualread.artifacts.tensors import read_tensors, write_tensors
