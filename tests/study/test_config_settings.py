@@ -64,6 +64,8 @@ def test_rollouts_are_checked_before_anything_runs(changes, message):
             "over actors.rlvr.settings.lora.dropout: 0.1. Expected none with `shard`, because layers",
         ),
         (of_training(processes=3, nodes=2), "nodes: 2 cannot share 3 `processes` equally. Change either."),
+        (of_training(num_iterations=3), "steps: 8. Expected a multiple of num_iterations, 3."),
+        (of_training(num_iterations=2, save_every=3), "save_every: 3. Expected a multiple of num_iterations, 2."),
         (
             {"actors": {"rlvr": {"settings": {"nodes": 2}}}},
             "actors.rlvr.settings.nodes: only a backbone's `training` may set it. Move it there.",

@@ -1,9 +1,10 @@
 import types
 
+import numpy as np
 import polars as pl
 import pytest
 import torch
-from tests.tiny import both
+from tests.architectures import both
 
 from dualread.errors import ConfigError
 from dualread.training.dcpo import Dcpo, confidence_start, group_normalized, train
@@ -23,6 +24,9 @@ def test_groups_are_normalized_by_name_and_not_by_position():
 
 def test_a_group_without_spread_has_no_advantage():
     assert group_normalized([0.5, 0.5, 0.5, 1.0], ["a", "a", "a", "alone"]) == [0.0] * 4
+    assert group_normalized([1.0, 3.0, 6.0, 8.0], ["a", "a", "b", "b"], "none") == [-1.0, 1.0, -1.0, 1.0]
+    of_all = np.std([1.0, 3.0, 6.0, 8.0], ddof=1) + 1e-4
+    assert group_normalized([1.0, 3.0, 6.0, 8.0], ["a", "a", "b", "b"], "batch")[1] == pytest.approx(1 / of_all)
 
 
 def start_of(*tokens):
@@ -64,7 +68,8 @@ def test_interleaved_groups_over_two_processes(monkeypatch):
         "accelerate.utils.gather_object", lambda rows: [*zip("xy", others, (1.0, 1.0), strict=True), *rows]
     )
     monkeypatch.setattr("accelerate.PartialState", lambda: types.SimpleNamespace(process_index=1))
-    algorithm, ids, logged = Dcpo(reward, 0.5), [[1, 2, 3], [0, 3]], {}
+    algorithm = Dcpo(reward, types.SimpleNamespace(gamma=0.5, scale_rewards="group"))
+    ids, logged = [[1, 2, 3], [0, 3]], {}
     mine = judged(*map(encoder.decode, ids))
     columns = {**algorithm.columns(trainer, ids), "sample_id": ["x", "y"], "completion_ids": ids, "more": 1}
     algorithm.note_rewards(mine, [0.0, -0.5], logged.__setitem__, **columns)

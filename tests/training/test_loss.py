@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 import torch
-from tests.tiny import both
+from tests.architectures import both
 from transformers import PrinterCallback
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -18,7 +18,7 @@ from dualread.data.images import open_image
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import load_processor
-from dualread.training import trainer
+from dualread.training import _grpo_trainer, trainer
 from dualread.training._arguments import arguments
 from dualread.training.grpo import train
 
@@ -28,12 +28,14 @@ SETTINGS = {"completions_per_pass": 2, "kl_coefficient": KL, "learning_rate": 0.
 COMPLETION_TYPE = 0  # the token type of a completion in both families
 
 
+REWARD = types.SimpleNamespace(CONTRACT="single", reward=lambda found, **_: REWARDS[: len(found)])
+
+
 @pytest.fixture(params=[1, 2])
-def job(answered, request):
+def several(answered, request):
     """A job whose questions show so many images, and the completions."""
     make, ids = answered
-    reward = types.SimpleNamespace(CONTRACT="single", reward=lambda found, **_: REWARDS[: len(found)])
-    made = make("actor", reward=reward, **SETTINGS)
+    made = make("actor", reward=REWARD, **SETTINGS)
     shown = ([f"{(i + k) % 3}.png" for k in range(request.param)] for i in range(3))
     questions = [dataclasses.replace(of, image_files=files) for of, files in zip(made.questions, shown, strict=True)]
     return dataclasses.replace(made, questions=questions), [before + block for before, block in ids]
@@ -72,29 +74,45 @@ def log_probs(model, inputs, ids):
     return logits.log_softmax(dim=-1)[range(len(ids)), ids]
 
 
-def gradient_of_formula(job, completions, weights, step):
+def gradient_of_formula(job, completions, weights, step, old=None):
     """Return the gradient, clipped to a norm of 1, of
 
-    mean over the completions of the mean over their tokens of (p / p_old) (-A + KL (p_ref / p - log(p_ref / p) - 1))
+    sum over the tokens of (max(-A p / p_old, -A clip(p / p_old)) + KL (p / p_old) (p_ref / p - log(p_ref / p) - 1)) / n
 
-    with A = (reward - mean) / (sample deviation + 1e-4). The policy is still that which sampled: p_old is p itself, and
-    no ratio is clipped; it has a gradient all the same.
+    with A = (reward - mean) / (sample deviation + 1e-4), and n as the type of the loss says. With the weights `old` the
+    completions were drawn; without them, the policy is still that which sampled: p_old is p itself, and no ratio is
+    clipped; it has a gradient all the same.
     """
-    model, reference = (load(job.checkpoint, job.model) for _ in range(2))
+    settings = job.settings
+    model, reference, drawing = (load(job.checkpoint, job.model) for _ in range(3))
     model.load_state_dict({**model.state_dict(), **weights})
+    drawing.load_state_dict({**drawing.state_dict(), **(weights if old is None else old)})
     encoder = Opened.of(model, load_processor(job.checkpoint, job.model), job.model, job.facts).encoder
-    row = trainer.training_order(3, steps=2, prompts_per_step=1, seed=job.seed)[step]
+    row = trainer.training_order(3, steps=2, prompts_per_step=1, seed=job.seed)[step // settings.num_iterations]
     question = job.questions[row]
     inputs = encoder.inputs(question.text, [open_image(job.images / file) for file in question.image_files])
     rewards = np.array(REWARDS)
-    advantages = (rewards - rewards.mean()) / (rewards.std(ddof=1) + 1e-4)
-    for ids, advantage in zip(completions, advantages, strict=True):
+    advantages = rewards - rewards.mean()
+    if settings.scale_rewards == "group":
+        advantages /= rewards.std(ddof=1) + 1e-4
+    ends = load_processor(job.checkpoint, job.model).tokenizer.eos_token_id
+    taught = [ids[-1] == ends or not settings.mask_truncated_completions for ids in completions]
+    for ids, advantage, is_taught in zip(completions, advantages, taught, strict=True):
+        if not is_taught:
+            continue
         log_p = log_probs(model, inputs, ids)
         with torch.no_grad():
-            log_ref = log_probs(reference, inputs, ids)
-        ratio = (log_p - log_p.detach()).exp()
+            log_ref, log_old = log_probs(reference, inputs, ids), log_probs(drawing, inputs, ids)
+        ratio = (log_p - log_old).exp()
+        clipped = ratio.clamp(1 - settings.clip_low, 1 + settings.clip_high)
         divergence = (log_ref - log_p).exp() - (log_ref - log_p) - 1
-        (ratio * (-float(advantage) + KL * divergence)).mean().div(len(completions)).backward()
+        loss = torch.maximum(-float(advantage) * ratio, -float(advantage) * clipped) + KL * ratio * divergence
+        n = {
+            "grpo": len(ids) * len(completions),
+            "dapo": sum(len(of) for of, is_taught in zip(completions, taught, strict=True) if is_taught),
+            "dr_grpo": len(completions) * settings.max_completion_tokens,
+        }
+        loss.sum().div(n[settings.loss_type]).backward()
     gradient = {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
     norm = float(sum(of.double().pow(2).sum() for of in gradient.values())) ** 0.5
     return {name: of / max(norm, 1.0) for name, of in gradient.items()}
@@ -107,8 +125,8 @@ def largest_difference(one, other):
 
 
 @both
-def test_both_steps_follow_the_gradient_of_the_formula(job, steps):
-    job, completions = job
+def test_both_steps_follow_the_gradient_of_the_formula(several, steps):
+    job, completions = several
     train(job)
     assert len(steps) == 2
     for step, (weights, gradient) in enumerate(steps):
@@ -117,9 +135,40 @@ def test_both_steps_follow_the_gradient_of_the_formula(job, steps):
     # In the first step the divergence is 0, and so is its gradient. In the second one neither is.
 
 
+@pytest.mark.rest
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"loss_type": "dapo"},
+        {"loss_type": "dr_grpo"},
+        {"scale_rewards": "none"},
+        {"num_iterations": 2},
+        {"mask_truncated_completions": True},
+    ],
+    ids=lambda variant: next(iter(variant)),
+)
+@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
+def test_variants_of_the_loss_follow_their_formulas(answered, steps, monkeypatch, variant):
+    make, ids = answered
+    completions = [before + block for before, block in ids]
+    completions[2] = completions[2][:-1]  # as if it was cut
+    monkeypatch.setattr(_grpo_trainer, "roll_out", lambda *_, **__: completions)
+    job = make("actor", reward=REWARD, **{**SETTINGS, "learning_rate": 0.003}, **variant)
+    log = train(job)
+    assert [row["step"] for row in log if row["name"] == "gradient_norm"] == [1, 2]
+    for step, (weights, gradient) in enumerate(steps):
+        drawn_by = steps[step - step % job.settings.num_iterations][0]
+        expected = gradient_of_formula(job, completions, weights, step, drawn_by)
+        assert largest_difference(gradient, expected) < 1e-5
+        plain = gradient_of_formula(
+            dataclasses.replace(job, settings=make("plain").settings), completions, weights, step
+        )
+        assert largest_difference(gradient, plain) > 1e-3 or step < job.settings.num_iterations - 1
+
+
 @pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)  # of Gemma 3, TRL itself shifts the token types
-def test_trl_as_it_is_learns_the_same(job, steps, monkeypatch):
-    job, completions = job
+def test_trl_as_it_is_learns_the_same(several, steps, monkeypatch):
+    job, completions = several
     train(job)
     ours = list(steps)
     steps.clear()

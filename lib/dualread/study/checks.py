@@ -152,7 +152,7 @@ def _training_contradictions(config: Config) -> Iterator[str]:
             both = declared.from_spec(training_settings(actor.settings, backbone.training), "settings")
             assert isinstance(both, TrainingSettings), declared
             where = f"backbones.{other}.training over actors.{name}.settings"
-            if problem := both.unfit_for_its_processes:
+            if problem := both.unfit_together:
                 yield f"{where}.{problem}."
             if both.rollouts is not None:
                 if problem := both.unfit_for_an_engine:

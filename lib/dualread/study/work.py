@@ -151,6 +151,7 @@ def _trained(study: PlannedStudy, backbone: str, actor: str) -> Iterator[Work]:
     algorithm, settings = study.config["actors"][actor]["training"], study.settings(backbone, actor)
     steps = settings.steps_over(study.sizes.of(study.shards.in_distribution, "train").questions)
     n, budget = steps * settings.prompts_per_step * settings.group_size, settings.max_completion_tokens
+    drawn = n / settings.num_iterations
     at_work = 1 + (settings.rollout_gpus or 0)
     options: Any = {"backbone": backbone, "gpus": settings.processes * at_work}
     rows = [study.work("train_actor", f"{algorithm} completions", n, unit="learning", jobs=1, **options)]
@@ -158,8 +159,8 @@ def _trained(study: PlannedStudy, backbone: str, actor: str) -> Iterator[Work]:
     if passes := extra + (rows[0].gpus > 0 and settings.kl_coefficient != 0):
         rows.append(study.work("train_actor", "extra passes", n * passes, unit="extra pass", **options))
     if rows[0].gpus:
-        tokens = n * budget * study.costs["assumed"]["completion_share"]
-        options |= {"engine": settings.rollouts, "units": {"step": n / settings.sampled_at_once * budget}}
+        tokens = drawn * budget * study.costs["assumed"]["completion_share"]
+        options |= {"engine": settings.rollouts, "units": {"step": drawn / settings.sampled_at_once * budget}}
         rows.append(study.work("train_actor", "sampled tokens", tokens, unit="sampling", **options))
     yield from (replace(row, seconds=row.seconds * at_work) for row in rows)
 

@@ -8,7 +8,7 @@ from typing import Any
 from dualread.errors import ConfigError
 from dualread.training._checkpoints import KEPT
 from dualread.training.job import Job
-from dualread.training.settings import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE, TrainingSettings
+from dualread.training.settings import OPTIMIZER, SCHEDULE, TrainingSettings
 
 
 def n_processes() -> int:
@@ -48,16 +48,16 @@ def arguments(job: Job) -> Any:
         temperature=settings.temperature,
         top_p=settings.top_p,
         top_k=0,
-        loss_type=LOSS,
-        scale_rewards=ADVANTAGE_SCALE,
+        loss_type=settings.loss_type,
+        scale_rewards=settings.scale_rewards,
         beta=settings.kl_coefficient,
         epsilon=settings.clip_low,
         epsilon_high=settings.clip_high,
-        num_iterations=1,
+        num_iterations=settings.num_iterations,
         importance_sampling_level="token",
         # The divergence counts p / p_old times, as by TRL's default: this changes its gradient, and not its value.
         use_bias_correction_kl=True,
-        mask_truncated_completions=False,
+        mask_truncated_completions=settings.mask_truncated_completions,
         top_entropy_quantile=1.0,  # all tokens count
         entropy_coef=0.0,
         sync_ref_model=False,

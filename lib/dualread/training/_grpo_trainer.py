@@ -84,7 +84,8 @@ class ActorTrainer(GRPOTrainer):
     def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
         loss = super().compute_loss(model, inputs, *arguments, **named)
         self.comparison.add(self.log_probs, inputs["row"].tolist())
-        if self.engine is not None:
+        # Later iterations on the same completions are of another policy than that which they were drawn from.
+        if self.engine is not None and self.state.global_step % self.args.num_iterations == 0:
             self.engine.compare(self, inputs)
         return loss
 

@@ -74,7 +74,7 @@ class Comparison:
                     check(self._found)
 
     def begin(self, trainer: "ActorTrainer", output: Mapping[str, Any]) -> None:
-        """Read some rows of the trainer's first step, and none of later ones; `output` is what TRL has made of it."""
+        """Read some rows of the trainer's first step with any to learn from; `output` is what TRL has made of it."""
         import torch
 
         if self._awaited is not None:
@@ -85,9 +85,11 @@ class Comparison:
             return [ids[mask] for ids, mask in of_rows]
 
         rows, prompts, completions = trainer.rows, ids_of("prompt"), ids_of("completion")
-        # Prompts of different lengths, because the trainer pads the shorter ones.
-        by_length = sorted(range(len(rows)), key=lambda i: len(prompts[i]))
-        chosen = sorted({by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)})
+        # Prompts of different lengths, because the trainer pads the shorter ones. A masked completion has no tokens.
+        by_length = sorted((i for i in range(len(rows)) if len(completions[i])), key=lambda i: len(prompts[i]))
+        if not by_length:
+            return
+        chosen = sorted({by_length[int(k)] for k in np.linspace(0, len(by_length) - 1, ROWS)})
         encoder, model, first = trainer.opened.encoder, trainer.opened.model, chosen[0]
 
         # Not kept in memory: with the images of all rows, they are large.

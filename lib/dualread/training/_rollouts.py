@@ -148,6 +148,8 @@ class CheckedRollouts:
         if len(self._passes) < trainer.args.gradient_accumulation_steps:
             return
         step, number = sum(gather_object(self._passes), start=_evidence.Pass()), trainer.state.global_step + 1
+        if not step.tokens:  # all completions were cut, and are masked
+            return
         difference = trainer.measured[DIFFERENCE] = step.difference / step.tokens
         check(difference, step.tokens, rounding, number)
         copies = np.sum(gather_object([self._copies]), axis=0)

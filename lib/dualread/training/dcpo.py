@@ -50,7 +50,7 @@ def train(job: Job) -> list[dict[str, Any]]:
             f"training dcpo: reward {job.reward.__name__} defines no `calibration_reward`. Expected a reward that does."
             " Set the actor's reward to dcpo."
         )
-    return run(job, Dcpo(job.reward, job.chosen(Settings).gamma))
+    return run(job, Dcpo(job.reward, job.chosen(Settings)))
 
 
 class Dcpo(Algorithm):
@@ -58,9 +58,9 @@ class Dcpo(Algorithm):
 
     has_advantages = True
 
-    def __init__(self, reward: ModuleType, gamma: float):
-        """Take the reward's module, and the weight of the group's accuracy."""
-        self._reward, self._gamma = reward, gamma
+    def __init__(self, reward: ModuleType, settings: Settings):
+        """Take the reward's module, and how an actor is trained."""
+        self._reward, self._gamma, self._scale = reward, settings.gamma, settings.scale_rewards
         self._token_advantages: list[list[float]] = []  # of the completions of this process and step
 
     def columns(self, trainer: "ActorTrainer", completions: Sequence[Sequence[int]]) -> dict[str, list[int]]:
@@ -93,8 +93,8 @@ class Dcpo(Algorithm):
         of_tokens = zip(
             completion_ids,
             confidence_start,
-            group_normalized(values, groups)[mine],
-            group_normalized(calibration, groups)[mine],
+            group_normalized(values, groups, self._scale)[mine],
+            group_normalized(calibration, groups, self._scale)[mine],
             strict=True,
         )
         self._token_advantages = [
@@ -109,18 +109,20 @@ class Dcpo(Algorithm):
         return advantages
 
 
-def group_normalized(values: Sequence[float], groups: Sequence[str]) -> list[float]:
+def group_normalized(values: Sequence[float], groups: Sequence[str], scale: str = "group") -> list[float]:
     """Return (value - mean) / (standard deviation + 1e-4) within each group, in the order of `values`.
 
-    This is the sample standard deviation (ddof 1), as in TRL. The only value of a group becomes 0. Members of a group
-    need not be adjacent.
+    This is the sample standard deviation (ddof 1), as in TRL: of the group, or as `scale` says, of all values ("batch")
+    or none. The only value of a group becomes 0. Members of a group need not be adjacent.
     """
     array, index = np.array(values, dtype=float), np.unique(groups, return_inverse=True)[1]
     normalized = np.zeros(len(array))
     for group in range(index.max(initial=-1) + 1):
         rows = index == group
         if rows.sum() > 1:
-            normalized[rows] = (array[rows] - array[rows].mean()) / (array[rows].std(ddof=1) + _EPSILON)
+            normalized[rows] = array[rows] - array[rows].mean()
+            if scale != "none":
+                normalized[rows] /= (array if scale == "batch" else array[rows]).std(ddof=1) + _EPSILON
     return normalized.tolist()
 
 

@@ -24,8 +24,6 @@ from dualread.schema.base import (
 from dualread.schema.plugin_settings import settings_class
 
 # Hyperparameters that no config entry changes, under TRL's names.
-LOSS = "grpo"  # mean over the tokens of each completion, then over completions
-ADVANTAGE_SCALE = "group"  # advantages are divided by the standard deviation within a prompt's completions
 OPTIMIZER = "adamw_torch_fused"
 SCHEDULE = "constant_with_warmup"
 WEIGHTS = "float32"  # whatever the dtype of the forward pass: an update of 1e-6 is lost in bfloat16
@@ -87,6 +85,17 @@ class TrainingSettings(Section):
     """A probability ratio below 1 - clip_low gives no gradient (TRL: `epsilon`)."""
     clip_high: Annotated[Above0, AS_GIVEN]
     """A probability ratio above 1 + clip_high gives no gradient (TRL: `epsilon_high`)."""
+    loss_type: Literal["grpo", "dapo", "bnpo", "dr_grpo"] = "grpo"
+    """Over what the loss of tokens is averaged (TRL: `loss_type`): over the tokens of each completion and then over
+    completions (grpo), over all tokens of a step (dapo), over those of each pass, so that `completions_per_pass` counts
+    (bnpo), or over completions of `max_completion_tokens` each, however long they are (dr_grpo)."""
+    scale_rewards: Literal["group", "batch", "none"] = "group"
+    """By which standard deviation a reward's distance from its question's mean is divided: that of the question's
+    completions, that of the step, or none (TRL: `scale_rewards`)."""
+    num_iterations: Positive = 1
+    """Steps that learn from the same completions (TRL: `num_iterations`); `steps` counts all of them."""
+    mask_truncated_completions: bool = False
+    """Whether completions that end at `max_completion_tokens` teach nothing (TRL: `mask_truncated_completions`)."""
     kl_coefficient: Annotated[AtLeast0, AS_GIVEN]
     """Weight of the divergence from the base checkpoint in the loss (TRL: `beta`)."""
     learning_rate: Annotated[Above0, AS_GIVEN]
@@ -156,8 +165,11 @@ class TrainingSettings(Section):
         return None
 
     @property
-    def unfit_for_its_processes(self) -> str | None:
-        """Why `nodes` or `shard` cannot be followed; None if they can, or are not given."""
+    def unfit_together(self) -> str | None:
+        """Why `num_iterations`, `nodes` or `shard` cannot be followed; None if they can, or are not given."""
+        for name in ("steps", "save_every"):
+            if (value := getattr(self, name) or 0) % self.num_iterations:
+                return f"{name}: {value}. Expected a multiple of num_iterations, {self.num_iterations}"
         if self.processes % self.nodes:
             return f"nodes: {self.nodes} cannot share {self.processes} `processes` equally. Change either"
         if self.shard is None:
@@ -188,7 +200,8 @@ class TrainingSettings(Section):
         if (self.steps is None) == (self.passes is None):
             present = "both" if self.steps else "neither"
             raise ConfigError(f"actor settings: {present} of `steps` and `passes`. Expected one. Add or remove one.")
-        return self.steps or math.ceil((self.passes or 0) * math.ceil(n_rows / self.prompts_per_step))
+        rollouts = math.ceil((self.passes or 0) * math.ceil(n_rows / self.prompts_per_step))
+        return self.steps or rollouts * self.num_iterations
 
 
 def settings_on(backbone: Wire, actor: Wire) -> TrainingSettings:

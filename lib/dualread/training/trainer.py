@@ -112,7 +112,8 @@ def _train(job: Job, algorithm: Algorithm, options: Any, engine: CheckedRollouts
         model = read()
     n_rows = len(job.questions)
     steps = settings.steps_over(n_rows)
-    order = training_order(n_rows, steps=steps, prompts_per_step=settings.prompts_per_step, seed=job.seed)
+    rollouts = steps // settings.num_iterations
+    order = training_order(n_rows, steps=rollouts, prompts_per_step=settings.prompts_per_step, seed=job.seed)
     trainer = Trainer(
         job=job,
         algorithm=algorithm,
@@ -291,7 +292,7 @@ def _step_callback(job: Job, n_steps: int) -> Any:
 def _log_rows(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for entry in history:
-        if "reward" not in entry:
+        if "grad_norm" not in entry:
             continue
         named = {key if key.startswith("terms/") else _LOGGED.get(key): value for key, value in entry.items()}
         # Sorted by name, because a checkpoint does not keep the trainer's own order.

@@ -20,7 +20,7 @@ from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 from dualread.reporting.tables.cells import PrintedTable
 from dualread.reporting.tables.entries import Float, Gap, Heading, TableRow
 from dualread.schema.tables import StudySettings
-from dualread.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS, TrainingSettings, settings_on
+from dualread.training.settings import OPTIMIZER, SCHEDULE, WEIGHTS, TrainingSettings, settings_on
 
 READS = "data"  # for the number of in-distribution training questions, which make one pass
 CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")
@@ -30,7 +30,7 @@ CONSTANTS = {"readers": ("OPTIMIZER", "SPACE"), "generation": ("ENVIRONMENT",)} 
 
 # The table's words for names in the code. A name that is missing here raises an error; it is not printed wrongly.
 _SPOKEN = {
-    **{"grpo": "GRPO", "adamw_torch_fused": "AdamW", "constant_with_warmup": "constant"},
+    **{"adamw_torch_fused": "AdamW", "constant_with_warmup": "constant"},
     **{"float32": "FP32", "bfloat16": "BF16"},
     **{"sdpa": "SDPA", "eager": "eager", "flash_attention_2": "FlashAttention-2"},
 }
@@ -86,7 +86,7 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
 
 # Rows by label. <path> is a number of the settings, <path:symbol> one behind a symbol, a name of _WORDS is in words.
 _TRAINING = {
-    "Advantage estimator": f"{_SPOKEN[LOSS]}, group size <group_size:𝐺=>",
+    "Advantage estimator": "GRPO, group size <group_size:𝐺=><variant>",
     "Rollout temperature / top-𝑝": "<temperature> / <top_p>",
     "Rollouts sampled by": "<sampled_by>",
     "PPO clip (low / high)": "<clip_low> / <clip_high>",
@@ -172,6 +172,16 @@ def _sampled_by(settings: TrainingSettings) -> str:
         return f"{settings.rollouts}, no importance-sampling correction"
     most = number(corrected.clip_max, "≤")
     return f"{settings.rollouts}, importance-sampling correction ({corrected.mode}, {most})"
+
+
+def _variant(settings: TrainingSettings) -> str:
+    chosen = {
+        f"loss {settings.loss_type}": settings.loss_type != "grpo",
+        f"advantages scaled by {settings.scale_rewards}": settings.scale_rewards != "group",
+        f"{settings.num_iterations} steps per rollout": settings.num_iterations > 1,
+        "truncated completions masked": settings.mask_truncated_completions,
+    }
+    return "".join(f", {text}" for text, is_shown in chosen.items() if is_shown)
 
 
 def _trainable(settings: TrainingSettings) -> str:
@@ -269,6 +279,7 @@ def _training_split(config: Config) -> str:
 
 _WORDS: Mapping[str, Callable[[TrainingSettings], str]] = {
     "sampled_by": _sampled_by,
+    "variant": _variant,
     "kl_penalty": lambda training: ("{}" if training.kl_coefficient else "disabled ({})").format(
         number(training.kl_coefficient, "coef=")
     ),
