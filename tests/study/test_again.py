@@ -1,11 +1,13 @@
 """Why the artifacts of a study of two stages would be made again; the code and the packages are pretended."""
 
+import hashlib
 import json
 import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
 from dualread.errors import ArtifactError, ConfigError
@@ -187,6 +189,24 @@ def test_plans_of_a_week_ago_are_forgotten_once_others_make_all_that_they_made(s
 def test_a_raw_input_that_changed_is_named_where_it_is_read(study, tmp_path):
     (tmp_path / "official.json").write_text("[1]")
     assert study.reasons() == [f"grade {GRADED}:", "  input official: official.json"]
+
+
+def test_the_pictures_that_changed_are_named(study, tmp_path):
+    (tmp_path / "official/imgs").mkdir(parents=True)
+    images = {f"{name}.png": name.encode() for name in "abc"}
+    for name, content in images.items():
+        (tmp_path / "official/imgs" / name).write_bytes(content)
+    files = [[f"images/{hashlib.sha256(content).hexdigest()}.png"] for content in images.values()]
+    manifest = pl.DataFrame({"image_id": list("abc"), "image_files": files})
+    publish(
+        study.store, "grade", lambda folder: manifest.write_parquet(folder / "manifest.parquet"),
+        spec={"contract": "single"}, inputs={"source": SimpleNamespace(digest=raw_digest(Path("official")), key="")},
+        output=Path(GRADED), modules=study.tables["grade"],
+    )  # fmt: skip
+    study.plan("grade", GRADED, {"contract": "single"}, {"source": "official"}, at=2)
+    (tmp_path / "official/imgs/b.png").write_bytes(b"B")
+    line = "  input source: official; 1 of 3 pictures are others now: b"
+    assert study.reasons(GRADED) == [f"grade {GRADED}:", line]
 
 
 def test_an_artifact_that_is_not_there_is_no_change_of_what_is_made_from_it(study, tmp_path):

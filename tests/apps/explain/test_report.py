@@ -1,4 +1,5 @@
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,10 @@ def test_a_number_is_the_mean_of_its_seeds(study):
     # (.8 + .9) / 2 = .85; the deviation is .1 / sqrt(2) = .071
     assert lines[0] == "tiny,slake,all,dualread,auroc: .850±.071"
     assert lines[1].endswith("the mean of 2 seeds, as recomputed from the metrics below")
+    metric, *_, table = lines[2].removeprefix("  code: ").split(", ")
+    for place, text in ((metric, 'name="auroc"'), (table, "build = ")):
+        file, number = place.split(" ")[1].split(":")
+        assert text in Path(file).read_text().splitlines()[int(number) - 1]
     assert "dualread, actor rlvr, seed 17: 0.800000 (on 104 rows of 52 images)" in lines
     assert "dualread, actor rlvr, seed 29: 0.900000 (on 104 rows of 52 images)" in lines
 

@@ -38,7 +38,7 @@ about a checkpoint. Modules that were edited since are listed; the workflow woul
 
 With --cell, print instead where one number of a table comes from: the seeds that it is the mean of and, for each seed,
 its metrics, predictions, readers, features, grades, completions, actor and manifest, with key, code digest, seconds and
-number of rows; the package versions; and the first questions, with donor, completion, tokens that were read, and
+number of rows; the lines of code that declare the metric and build the table; the package versions; and the first questions, with donor, completion, tokens that were read, and
 confidence. Give words that identify one cell, in any order; they may include a seed. If no cell has all words, the
 nearest cells are listed.
 
@@ -47,7 +47,7 @@ nearest cells are listed.
     dualread explain tables/paired.tex --cell method=dualread,baseline=psr,slake,auroc
 
 With --again, print instead why the workflow would make TARGET again: the modules, fields of the spec, packages and raw
-inputs that have changed since TARGET, or an artifact behind it, was made. Of many artifacts with the
+inputs that have changed since TARGET, or an artifact behind it, was made, with the pictures that are others now. Of many artifacts with the
 same reasons, three are named. Specs are those of the last plan: run `snakemake -n` with the study first.
 
     dualread explain tables/main.tex --again

@@ -1,13 +1,18 @@
 """Explain a printed number: its runs, the artifacts that they were made from, and the rows of single questions."""
 
+import inspect
+import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from dualread.apps.explain.cells import MethodRun, PrintedCell, find_cell, read_rows, recomputed, runs_of
 from dualread.errors import ArtifactError, ConfigError
+from dualread.plugins import load_module
 from dualread.store.differences import described
 from dualread.store.graph import Graph, Lineage
 from dualread.store.manifest import Manifest
@@ -38,6 +43,7 @@ def explain_cell(
     runs = runs_of(cell, target, store)
     yield f"{cell.name}: {cell.row['printed']}" + (f" ({cell.row['reason']})" if cell.row.get("reason") else "")
     yield from _arithmetic(cell, runs)
+    yield f"  code: {', '.join(_code(cell, target))}"
     shards = sorted(_shards(cell, runs))
     chain = Chain(store, shards)
     if not runs:
@@ -67,6 +73,18 @@ def _arithmetic(cell: PrintedCell, runs: Sequence[MethodRun]) -> Iterator[str]:
         agrees = abs(float(stated) - again) < _TOLERANCE
         verdict = "as recomputed from the metrics below" if agrees else f"BUT the metrics below give {again!r}"
         yield f"  {stated}, {basis}{difference}, {verdict}"
+
+
+def _code(cell: PrintedCell, target: Target) -> Iterator[str]:
+    """Yield file and line where the cell's metric is declared, and where its table is built."""
+    table = Path(inspect.getfile(load_module(target.manifest.action.spec["table"]["module"])))
+    metrics = sorted(Path(__file__).parents[2].glob("evaluation/*.py"))
+    patterns = {"metric": f'name="{cell.row.get("metric")}"', "table": r"^(def build\(|build = )"}
+    for what, files in {"metric": metrics, "table": [table]}.items():
+        for file in files:
+            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+                if re.search(patterns[what], line):
+                    yield f"{what} {os.path.relpath(file)}:{number}"
 
 
 def _value(row: Mapping[str, Any]) -> str:
