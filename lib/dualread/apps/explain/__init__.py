@@ -36,19 +36,20 @@ Print what TARGET was made from, one line per artifact: stage, key, digest of th
 inputs indented below it, and last what its stage said when it computed the artifact, such as what experiments found
 about a checkpoint. Modules that were edited since are listed; the workflow would recompute such an artifact.
 
-With --cell, print instead where one number of a table comes from: the seeds that it is the mean of and, for each seed,
-its metrics, predictions, readers, features, grades, completions, actor and manifest, with key, code digest, seconds and
-number of rows; the lines of code that declare the metric and build the table; the package versions; and the first questions, with donor, completion, tokens that were read, and
-confidence. Give words that identify one cell, in any order; they may include a seed. If no cell has all words, the
-nearest cells are listed.
+With --cell, print instead where one number of a table comes from: the seeds that it is the mean of and, for each
+seed, its metrics, predictions, readers, features, grades, completions, actor and manifest, with key, code digest,
+seconds and number of rows; the lines of code that declare the metric and build the table; the package versions; and
+the first questions, with donor, completion, tokens that were read, and confidence. Give words that identify one cell,
+in any order; they may include a seed. If no cell has all words, the nearest cells are listed.
 
     dualread explain tables/main.tex --cell qwen3-vl-tiny,dualread,slake,auroc
     dualread explain tables/main.tex --cell "qwen3-vl-tiny dualread ood6 auroc 17" --sample vqa_rad/test/12
     dualread explain tables/paired.tex --cell method=dualread,baseline=psr,slake,auroc
 
-With --again, print instead why the workflow would make TARGET again: the modules, fields of the spec, packages and raw
-inputs that have changed since TARGET, or an artifact behind it, was made, with the pictures that are others now. Of many artifacts with the
-same reasons, three are named. Specs are those of the last plan: run `snakemake -n` with the study first.
+With --again, print instead why the workflow would make TARGET again: the modules, fields of the spec, packages and
+raw inputs that have changed since TARGET, or an artifact behind it, was made, with the pictures that are others now.
+Of many artifacts with the same reasons, three are named. Specs are those of the last plan: run `snakemake -n` with
+the study first.
 
     dualread explain tables/main.tex --again
 
