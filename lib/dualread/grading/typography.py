@@ -34,13 +34,11 @@ def untyped(text: str) -> str:
     if text.isascii() and text.isprintable() and "`" not in text:
         return text
     text = text.translate(_CHARACTERS)
-    return unicodedata.normalize("NFC", text if len(text) <= _SHORT else _with_few_marks(text))
-
-
-def _with_few_marks(text: str) -> str:
-    """Cut each run of combining marks to 30, which no language exceeds: to order n of them takes n^2 steps."""
-    runs = (list(run) for _, run in groupby(text, lambda character: unicodedata.combining(character) > 0))
-    return "".join("".join(run[:_MOST_MARKS] if unicodedata.combining(run[0]) else run) for run in runs)
+    if len(text) > _SHORT:
+        # A run of combining marks is cut to 30, which no language exceeds: to order n of them takes n^2 steps.
+        runs = (list(run) for _, run in groupby(text, lambda character: unicodedata.combining(character) > 0))
+        text = "".join("".join(run[:_MOST_MARKS] if unicodedata.combining(run[0]) else run) for run in runs)
+    return unicodedata.normalize("NFC", text)
 
 
 class _Characters(dict[int, str]):

@@ -71,7 +71,10 @@ class Jobs:
         yield "probe_checkpoint", _entries(artifacts.probe_checkpoint(_RUN))
         yield "generate", _entries(artifacts.generate(_RUN, self._asked(shards.generated(ACTOR))))
         yield "grade", _entries(artifacts.grade(_RUN, self._asked(shards.shards(ACTOR))))
-        if replayed := self._replayed():
+        of_states = [method for method in self._methods if shards.reads(method, "FEATURES")]
+        read = {shard for method in of_states for shard in (*self._scored(method), shards.fitted_shard(method))}
+        replayed = [shard for shard in self._asked(shards.replayed(ACTOR)) if len(shard) == 4 or shard in read]
+        if replayed:
             yield "replay", _entries(artifacts.replay(_RUN, replayed))
         yield "fit_readers", _entries(artifacts.fit_readers(_RUN, self._methods))
         yield "score_answers", _entries(artifacts.score_answers(_RUN, **wanted))
@@ -94,12 +97,6 @@ class Jobs:
             for shard in of_step
         }
         return [shard for shard in shards if shard[1] in self._sources and (len(shard) == 3 or shard in views)]
-
-    def _replayed(self) -> list[ShardOrView]:
-        of_states = [method for method in self._methods if self._shards.reads(method, "FEATURES")]
-        read = {shard for method in of_states for shard in (*self._scored(method), self._shards.fitted_shard(method))}
-        asked = self._asked(self._shards.replayed(ACTOR))
-        return [shard for shard in asked if len(shard) == 4 or shard in read]
 
 
 def _entries(described: Description) -> list[Entry]:

@@ -49,7 +49,12 @@ def load_parts(folder: Path, parts: tuple[ReleasedPart, ...]) -> Loaded:
     files = []
     for part in parts:
         file, images = _one(folder, part.questions), _one(folder, part.images)
-        answered = _answers(_one(folder, part.answers)) if part.answers else None
+        answered = None
+        if part.answers:
+            of_answers = _one(folder, part.answers)
+            fields = {i: line.split("|", 1) for i, line in lines_of(of_answers).items()}
+            _refuse_lines(of_answers, fields, "image|answer, or image|answer|answer")
+            answered = {image.strip(): _alternatives(answers) for image, answers in fields.values()}
         files.append(file)
         rows += _rows(file, images.absolute(), answered, rows[-1].source_row + 1 if rows else 0)
     return Loaded(file=files[0], rows=rows, audit=[])
@@ -65,13 +70,6 @@ def _one(folder: Path, name: str) -> Path:
         places = ", ".join(str(path.parent) for path in paths[:3])
         raise DataError(f"{folder}: {name} is there {len(paths)} times: in {places}. Keep one of them.")
     return paths[0]
-
-
-def _answers(file: Path) -> dict[str, tuple[str, ...]]:
-    """Return the answers to the question on each image."""
-    fields = {i: line.split("|", 1) for i, line in lines_of(file).items()}
-    _refuse_lines(file, fields, "image|answer, or image|answer|answer")
-    return {image.strip(): _alternatives(answers) for image, answers in fields.values()}
 
 
 def _rows(file: Path, images: Path, answered: dict[str, tuple[str, ...]] | None, before: int) -> Iterator[Row]:

@@ -298,14 +298,13 @@ def _in_form(line: OwnRow) -> OwnRow:
 
 def with_images(lines: Sequence[OwnRow]) -> list[OwnRow]:
     """Return the rows with a list `image` in place of the columns image_1, image_2, ...; the last ones may be empty."""
-    columns = sorted({name for line in lines for name in line.record if NUMBERED.fullmatch(name)}, key=_number)
+    columns = sorted(
+        {name for line in lines for name in line.record if NUMBERED.fullmatch(name)},
+        key=lambda name: int(name.removeprefix("image_")),
+    )
     if not columns or any("image" in line.record for line in lines):
         return list(lines)
     return [_gathered(line, columns, "image") for line in lines]
-
-
-def _number(name: str) -> int:
-    return int(name.removeprefix("image_"))
 
 
 def _is_nan(value: Any) -> bool:

@@ -183,7 +183,9 @@ class _TextFile:
         if (suffix := suffix_of(path)) in (".csv", ".tsv"):
             self.separator = self._separator(first)
             self._rows, form = self._delimited, _SEPARATORS[self.separator]
-        elif suffix != ".json" or (_is_object(first) and self._has_more()):
+        elif suffix != ".json" or (
+            _is_object(first) and any(islice(filter(str.strip, lines_of(path, self.encoding)), 1, None))
+        ):
             self._rows, form = self._json_lines, "JSON lines"
         else:
             self._rows, form, self.unit = self._json, "JSON", "row"
@@ -219,9 +221,6 @@ class _TextFile:
                 " semicolons or tabs."
             )
         return counts[0][0] if counts else ","
-
-    def _has_more(self) -> bool:
-        return len(list(islice((line for line in lines_of(self._path, self.encoding) if line.strip()), 2))) == 2
 
     def _delimited(self) -> Iterator[tuple[int, int, dict[str, str | None]]]:
         assert self.separator is not None

@@ -72,20 +72,16 @@ def _check_entries(file: Path, entries: Mapping[str, Any], inside: str = "") -> 
         where = f"{inside}{name}"
         if isinstance(value, Mapping):
             _check_entries(file, value, f"{where}.")
-        elif isinstance(value, int) and abs(value) > (most := _most(name)):
-            raise ArtifactError(f"{file}: {where} is {value!r:.20}, expected at most {most}. {AGAIN}")
+        elif isinstance(value, int):
+            is_size = name.startswith("num_") or name.endswith(_SIZES)  # of some, transformers makes as many objects
+            most = _MOST_LAYERS if name.endswith(_LAYERS) else _LARGEST_SIZE if is_size else _LARGEST
+            if abs(value) > most:
+                raise ArtifactError(f"{file}: {where} is {value!r:.20}, expected at most {most}. {AGAIN}")
         elif isinstance(value, str) and "/" in value and name.strip("_").startswith(_IMPLEMENTATIONS):
             raise ArtifactError(
                 f"{file}: {where} is {value!r}, code that would be downloaded. Expected the settings to say how"
                 " attention is computed. Remove the entry."
             )
-
-
-def _most(name: str) -> int:
-    """Return the largest number that an entry of this name may have: of some, transformers makes as many objects."""
-    if name.endswith(_LAYERS):
-        return _MOST_LAYERS
-    return _LARGEST_SIZE if name.startswith("num_") or name.endswith(_SIZES) else _LARGEST
 
 
 def _config_class(file: Path, entries: Mapping[str, Any]) -> Any:

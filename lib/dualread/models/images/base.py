@@ -138,15 +138,14 @@ def _loaded(image: ConfiguredPlugin) -> ModuleType:
     return plugins.load_module(image.module)
 
 
+# All draws of the changes of one image follow each other.
+_opened = functools.lru_cache(maxsize=1)(open_image)
+
+
 # Prompts about one image often follow each other.
 @functools.lru_cache(maxsize=_PICTURES_IN_MEMORY)
 def _from_file(file: Path, content: str, changes: tuple[tuple[str, str], ...], draw: int) -> Image:
     return _changed(_opened(file).copy(), content, changes, draw)  # a change may draw into it
-
-
-@functools.lru_cache(maxsize=1)  # all draws of the changes of one image follow each other
-def _opened(file: Path) -> Image:
-    return open_image(file)
 
 
 def _changed(picture: Image, content: str, changes: tuple[tuple[str, str], ...], draw: int) -> Image:

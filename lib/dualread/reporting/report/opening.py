@@ -87,21 +87,16 @@ def _sentences(findings: Findings, values: pl.DataFrame) -> Iterator[str]:
         has_tests = False
         for backbone, of_backbone in findings.backbones.items():
             if (tested := findings.verdicts.get((backbone, metric, of_nulls))) is not None:
-                verdict = _with_plot(tested, shown.get((backbone, metric)))
-                has_tests = has_tests or verdict is not Finding.UNTESTED
-                labels[verdict if verdict in labels else Finding.UNCLEAR].append(of_backbone)
+                above = shown.get((backbone, metric))
+                if tested is not Finding.BELOW and above is not None:  # the plot does not tell worse from unclear
+                    tested = Finding.ABOVE if above else Finding.UNCLEAR
+                has_tests = has_tests or tested is not Finding.UNTESTED
+                labels[tested if tested in labels else Finding.UNCLEAR].append(of_backbone)
         if has_tests:
             sentences.append((len(labels[Finding.ABOVE]), _sentence([claim.format(label) for claim in claims], labels)))
     yield from (sentence for _, sentence in sorted(sentences, key=lambda counted: -counted[0]))
     if not any(of_nulls for _, _, of_nulls in findings.verdicts):
         yield NO_NULLS
-
-
-def _with_plot(tested: Finding, above: bool | None) -> Finding:
-    """Return the plot's verdict, where the plot shows the method; it does not tell worse from unclear."""
-    if tested is Finding.BELOW or above is None:
-        return tested
-    return Finding.ABOVE if above else Finding.UNCLEAR
 
 
 def _sentence(claims: Sequence[str], labels: Mapping[Finding, Sequence[str]]) -> str:
