@@ -108,7 +108,7 @@ MUTANTS = (
     ),
     Mutant(
         "a token that touches the answer is of the answer",
-        "grading/spans.py",
+        "grading/answers.py",
         "return tuple(t for t, (first, last) in enumerate(spans) if max(first, start) < min(last, end))",
         "return tuple(t for t, (first, last) in enumerate(spans) if max(first, start) <= min(last, end))",
         ("grading/test_spans.py", "models/replay/test_positions.py"),

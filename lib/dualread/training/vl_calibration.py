@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dualread.grading.answers import character_spans, tokens_within
 from dualread.grading.parse import block_span
-from dualread.grading.spans import character_spans, tokens_within
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.backbones.opened import Opened

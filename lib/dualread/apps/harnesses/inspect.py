@@ -31,7 +31,7 @@ from inspect_ai.solver import TaskState  # pyright: ignore[reportMissingImports]
 
 from dualread.errors import DataError
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
-from dualread.grading.stated import stated_percent
+from dualread.grading.answers import stated_percent
 
 __all__ = ["auroc", "ccg_auc", "ece", "squared_calibration_error", "with_confidence"]
 

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dualread.data.datasets.base import Loaded, Picture, Row, answer_type, leaves_folder, lines_of
+from dualread import limits
+from dualread.data.datasets.base import Loaded, Picture, Row, answer_type, lines_of
 from dualread.errors import DataError, refuse
 
 _DEEPEST = 4  # folders that are entered, below the data set's own
@@ -111,7 +112,7 @@ def _problems(lines: dict[int, list[str]], wanted: str) -> Iterator[tuple[int, s
         image = fields[0].strip()
         if len(fields) != n:
             yield i, f"{len(fields)} fields, expected {wanted}"
-        elif leaves_folder(image):
+        elif limits.leaves_folder(image):
             yield i, f"the image is {fields[0]!r}, expected the name of a file without .jpg"
         elif first.setdefault(image, i) != i:
             yield i, f"the image {image} is also in line {first[image] + 1}, expected one line per image"

@@ -18,7 +18,8 @@ from typing import Any
 
 import polars as pl
 
-from dualread.data.datasets.base import leaves_folder, unlabeled
+from dualread import limits
+from dualread.data.datasets.base import unlabeled
 from dualread.data.tables.contract import ID, TEXTS
 from dualread.data.tables.files import SUFFIXES, is_table, read_records, suffix_of
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse
@@ -131,7 +132,7 @@ def find_tables(folder: Path, split: str, files: Mapping[Any, str] | None) -> tu
         of_all = split not in files
         pattern = files.get("rows") if of_all else files[split]
         try:
-            matches = sorted(folder.glob(pattern)) if pattern is not None and not leaves_folder(pattern) else []
+            matches = sorted(folder.glob(pattern)) if pattern is not None and not limits.leaves_folder(pattern) else []
         except ValueError:  # such as "a**"
             matches = []
         if not (tables := [path for path in matches if path.is_file()]):

@@ -47,6 +47,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from dualread import limits
 from dualread.data.datasets.base import (
     TEXT,
     Allowed,
@@ -56,7 +57,6 @@ from dualread.data.datasets.base import (
     Row,
     checked_request,
     is_texts,
-    leaves_folder,
     lower,
 )
 from dualread.data.datasets.own_gold import with_texts
@@ -115,7 +115,7 @@ def _picture(value: Any) -> str | bytes | None:
     if isinstance(value, bytes):
         return value or None
     is_path = isinstance(value, str) and len(value) <= _LONGEST_PATH and not re.match(r"data:|[a-z]+://", value.lower())
-    return value if is_path and not leaves_folder(value) else None
+    return value if is_path and not limits.leaves_folder(value) else None
 
 
 def _listed(value: Any) -> list[Any]:

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from dualread import limits
 from dualread.data.datasets.base import (
     AuditStep,
     Loaded,
@@ -23,7 +24,6 @@ from dualread.data.datasets.base import (
     Row,
     answer_type,
     checked_request,
-    leaves_folder,
     lines_of,
 )
 from dualread.errors import DataError, refuse
@@ -87,7 +87,7 @@ def _problems(fields: list[str]) -> Iterator[str]:
         yield f"{len(fields)} fields, expected image|category|question|answer. Correct the line."
         return
     image, category = fields[0].strip(), fields[1].strip().lower()
-    if leaves_folder(image):
+    if limits.leaves_folder(image):
         yield f"the image is {fields[0]!r}, expected the name of a file without .jpg. Correct the line."
     if category not in _CATEGORIES:
         yield f"the category is {fields[1]!r}, expected {', '.join(_CATEGORIES)}. Correct the line."

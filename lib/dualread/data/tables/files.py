@@ -17,7 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from dualread.data.tables.content import LARGEST_COLUMNS, LARGEST_ROWS, encoding_of, lines_of, plain_names
+from dualread import limits
+from dualread.data.tables.content import encoding_of, lines_of, plain_names
 from dualread.data.tables.parquet import read_parquet, read_rows
 from dualread.errors import DataError, in_a_line
 
@@ -36,7 +37,6 @@ __all__ = [
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-_LONGEST_CELL = 16_000_000  # characters
 _CHUNK = 50_000  # rows that are Python objects at one time
 Wanted = Callable[[str], bool]  # whether the values of a column are needed
 
@@ -200,15 +200,15 @@ class _TextFile:
             if isinstance(record, BrokenLine):
                 yield row, line, record
                 continue
-            if row > LARGEST_ROWS:
-                raise DataError(f"{self._path}: has more than {LARGEST_ROWS:,} rows. Split it.")
+            if row > limits.TABLE_ROWS:
+                raise DataError(f"{self._path}: has more than {limits.TABLE_ROWS:,} rows. Split it.")
             if not isinstance(record, Mapping):
                 raise DataError(f"{self._path}: {self.unit} {line}: is {_kind(record)}, expected an object.")
             if not record.keys() <= names.keys():
                 names |= dict(zip(record, plain_names(self._path, record), strict=True))
                 is_plain = all(name == plain for name, plain in names.items())
-                if len(names) > LARGEST_COLUMNS:
-                    raise DataError(f"{self._path}: has more than {LARGEST_COLUMNS:,} columns. Is it transposed?")
+                if len(names) > limits.TABLE_COLUMNS:
+                    raise DataError(f"{self._path}: has more than {limits.TABLE_COLUMNS:,} columns. Is it transposed?")
             if not is_plain:
                 record = dict(zip(plain_names(self._path, record), record.values(), strict=True))
             yield row, line, record
@@ -235,7 +235,7 @@ class _TextFile:
                     n_of_lines.add(line.count(separator))
                 yield line
 
-        csv.field_size_limit(_LONGEST_CELL)  # 131,072 by itself, which a long completion exceeds
+        csv.field_size_limit(limits.CELL_CHARACTERS)  # 131,072 by itself, which a long completion exceeds
         reader = csv.reader(counted(), delimiter=separator, strict=True)
         try:
             for cells in reader:
@@ -270,8 +270,8 @@ class _TextFile:
         names = [name.strip() for name in cells]
         while not names[-1]:
             names.pop()
-        if len(names) > LARGEST_COLUMNS:
-            raise DataError(f"{self._path}: has {len(names):,} columns, expected at most {LARGEST_COLUMNS:,}.")
+        if len(names) > limits.TABLE_COLUMNS:
+            raise DataError(f"{self._path}: has {len(names):,} columns, expected at most {limits.TABLE_COLUMNS:,}.")
         return plain_names(self._path, [name or f"Unnamed: {k}" for k, name in enumerate(names)])  # as pandas has it
 
     def _json_lines(self) -> Iterator[tuple[int, int, Any]]:
