@@ -18,8 +18,6 @@ from scipy.special import expit, ndtr, ndtri
 from dualread.evaluation.metrics.risk_control import DELTA, certifies_any, risk_p_values, smallest_certified
 from dualread.seeding import generator
 
-__all__ = ["ENOUGH", "LARGEST", "REPETITIONS", "Expected", "Planned", "images_needed", "planned"]
-
 ENOUGH = 0.8  # "N images certify something" means: in this share of validation sets
 LARGEST = 50_000  # number of answers of the largest simulated validation set
 

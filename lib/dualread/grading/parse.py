@@ -20,8 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-__all__ = ["Parsed", "parse_blocks"]
-
 Status = Literal["valid", "invalid_confidence", "invalid_answer", "invalid_both", "no_end_of_thinking"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)

@@ -14,8 +14,6 @@ The form is Unicode NFKC, with these decisions:
 import unicodedata
 from itertools import groupby
 
-__all__ = ["untyped"]
-
 _APOSTROPHES = "`\u00b4\u02b9\u02bb\u02bc\u02bd\u055a\u05f3\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a"
 _QUOTES = "\u00ab\u00bb\u02ba\u02ee\u05f4\u201c\u201d\u201e\u201f\u2033\u2036\u275d\u275e\u301d\u301e\u301f"
 _DASHES = "\u02d7\u2043\u2212"  # and the category Pd

@@ -14,12 +14,11 @@ from dualread import limits, plugins
 from dualread.errors import ConfigError, did_you_mean
 from dualread.models import prompts
 from dualread.schema.answers import name_and_settings
-from dualread.schema.plugin_settings import settings_class
+from dualread.schema.base import settings_class
 from dualread.schema.study import Config
 from dualread.study import messages
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files
-from dualread.study.references import unknown_references
-from dualread.study.selection import nothing_left, select, unknown_seeds, without_states
+from dualread.study.selection import nothing_left, select, unknown_references, unknown_seeds, without_states
 from dualread.training.settings import training_settings
 
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page

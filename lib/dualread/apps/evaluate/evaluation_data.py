@@ -12,8 +12,6 @@ from dualread.data.tables.contract import CheckedTable, plain_ids
 from dualread.evaluation.join import Joined, join
 from dualread.grading.canonical import question_key
 
-__all__ = ["IMAGE", "NO_PAIRS", "EvaluationData", "evaluation_data"]
-
 IMAGE, CLUSTER = "image_id", "cluster_id"
 NO_PAIRS = "no pairs (--pairs)"
 _KEY = ["method", "sample_id"]

@@ -13,8 +13,6 @@ import polars as pl
 from dualread.data.tables.contract import CheckedTable
 from dualread.grading.canonical import canonical
 
-__all__ = ["doubts", "graded_columns", "graded_rows", "grading_lines", "mapped_texts", "wrong_pairs"]
-
 _WORD = r"\w+"
 _MANY = 20  # answers of which all are right, or all wrong, hardly by chance
 _MOST_COMMON, _LONGEST = 10, 16  # pairs, and characters of an answer, that are shown

@@ -1,7 +1,7 @@
 """What a data set loader has to provide and what it returns; how official files, which may be damaged, are checked.
 
 A loader is a module with `load_rows(folder, split, settings) -> Loaded`, perhaps with a class `Settings` that says what
-`datasets.<name>.settings` may hold (`schema.plugin_settings`), and with these literals, which are read without
+`datasets.<name>.settings` may hold (`schema.base.settings_class`), and with these literals, which are read without
 importing it:
 
     HUB_FILES   for each split, patterns of the files that it needs from the hub's repository (`data/test-*.parquet`);

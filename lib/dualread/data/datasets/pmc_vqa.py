@@ -19,8 +19,7 @@ from dualread import limits
 from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, askable, checked_request
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import canonical
-from dualread.schema.base import Wire
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings, Wire
 
 _FILES = {"train": "train.csv", "test": "test_clean.csv"}
 HUB_FILES = {"train": ("train.csv", "images.zip"), "test": ("test_clean.csv", "images.zip")}

@@ -27,8 +27,7 @@ from dualread.data.datasets.base import (
     lines_of,
 )
 from dualread.errors import DataError, refuse
-from dualread.schema.base import Wire
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings, Wire
 
 HUB_FILES = {"test": ("*VQAMed2019_Test_Questions_w_Ref_Answers.txt", "*VQAMed2019_Test_Images*")}
 SIZES = {"test": {"open": 432, "closed": 64, "images": 496}}

@@ -25,8 +25,6 @@ from dualread.errors import ConfigError, DataError
 from dualread.evaluation.decimals import as_float64, once_float32
 from dualread.grading.options import option_of
 
-__all__ = ["checked"]
-
 _MORE_THAN_PUNCTUATION = r"[\pL\pN]"
 
 

@@ -12,8 +12,6 @@ from typing import Any
 from dualread import limits
 from dualread.errors import DataError
 
-__all__ = ["encoding_of", "is_packed", "lines_of", "plain_names", "unpacked"]
-
 _BLOCK = 1 << 20
 _FOREIGN = {
     b"PAR1": "a parquet file; rename it to {stem}.parquet",

@@ -15,8 +15,6 @@ import polars as pl
 
 from dualread.errors import DataError, did_you_mean
 
-__all__ = ["ANSWERS", "PAIRS", "WIDE", "CheckedTable", "TableOptions", "UserColumn", "plain_ids"]
-
 # Begin the columns of a table with one column per method, whose name follows.
 WIDE, WIDE_SCORE = "confidence_", "score_"
 MISSING_WORDS = ("nan", "NaN", "None", "NA", "N/A", "n/a", "null", "NULL", "<NA>", "NaT", "#N/A")

@@ -22,19 +22,6 @@ from dualread.data.tables.content import encoding_of, lines_of, plain_names
 from dualread.data.tables.parquet import read_parquet, read_rows
 from dualread.errors import DataError, in_a_line
 
-__all__ = [
-    "SUFFIXES",
-    "BrokenLine",
-    "RawTable",
-    "Records",
-    "column_of",
-    "is_table",
-    "parsed",
-    "read_file",
-    "read_records",
-    "suffix_of",
-]
-
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _CHUNK = 50_000  # rows that are Python objects at one time

@@ -16,8 +16,6 @@ from dualread.data.tables.parquet import plain_types, with_class_names
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.evaluation.decimals import as_float64
 
-__all__ = ["read_frame"]
-
 _EXPECTED = "expected a data frame (polars, pandas, pyarrow, datasets), a mapping of columns, a list of rows, or a path"
 
 

@@ -17,8 +17,6 @@ from dualread import limits
 from dualread.data.tables.content import is_packed, plain_names, unpacked
 from dualread.errors import DataError, in_a_line
 
-__all__ = ["plain_types", "read_parquet", "read_rows", "with_class_names"]
-
 _KEPT = (pl.Boolean, pl.Binary, pl.Object)
 _BATCH, _HELD = 256, 8  # rows, which may hold images, that are read, and made objects, at one time
 _LOOKED_AT, _MOST_LOOKED_AT = 10**9, 50_000  # bytes and rows whose lengths are added up at one time

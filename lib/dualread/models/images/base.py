@@ -16,8 +16,7 @@ from dualread import plugins
 from dualread.data.images import open_image
 from dualread.errors import ArtifactError
 from dualread.schema.answers import ChosenImage
-from dualread.schema.base import TOGETHER, ConfiguredPlugin, Section
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import TOGETHER, ConfiguredPlugin, NoSettings, Section
 from dualread.seeding import generator
 
 _PICTURES_IN_MEMORY = 32
@@ -138,8 +137,9 @@ def _loaded(image: ConfiguredPlugin) -> ModuleType:
     return plugins.load_module(image.module)
 
 
-# All draws of the changes of one image follow each other.
-_opened = functools.lru_cache(maxsize=1)(open_image)
+@functools.lru_cache(maxsize=1)  # all draws of the changes of one image follow each other
+def _opened(file: Path) -> Image:
+    return open_image(file)
 
 
 # Prompts about one image often follow each other.

@@ -17,8 +17,7 @@ from dualread import plugins
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import pass_tokens
-from dualread.schema.base import ConfiguredPlugin
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import ConfiguredPlugin, NoSettings
 
 
 def measure_batch(
