@@ -1,8 +1,8 @@
 """One actor to train: an `Assignment` from a stage, in plain values, and the `Job` that an algorithm gets.
 
-A killed training resumes from the newest checkpoint whose files all match their digests. A kill can leave a half-written
-one, and a disk can damage one; neither is ever loaded. The digests of a checkpoint's files are in its seals, one file
-`sealed-<process>.json` per process.
+A killed training resumes from the newest checkpoint whose files all match their digests. A kill can leave one that is
+half written, and a disk can damage one; neither is ever loaded. The digests of a checkpoint's files are in its seals,
+one file `sealed-<process>.json` per process.
 """
 
 import json
