@@ -9,7 +9,7 @@ from PIL import Image
 
 from dualread import plugins
 from dualread.models import prompts
-from dualread.models.backbones.opened import Opened, open_checkpoint
+from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 
 FAMILIES = ("qwen3_vl", "gemma3")
 # Tests of models and trainings with this mark run with each architecture, and the others with the first one.

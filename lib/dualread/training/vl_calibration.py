@@ -31,8 +31,8 @@ import numpy as np
 from dualread.grading.answers import character_spans, tokens_within
 from dualread.grading.parse import block_span
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
-from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import read_rows
 from dualread.schema.base import Positive
 from dualread.seeding import generator

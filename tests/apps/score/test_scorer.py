@@ -22,7 +22,7 @@ from dualread.data.images import open_image
 from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, SeededDecoding
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay import forward
 from dualread.models.replay.forward import replay_batch

@@ -18,8 +18,8 @@ from dualread.grading.canonical import question_key
 from dualread.grading.parse import text_after_thinking
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, read_states, take_measure
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
-from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.conditions import question_field
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine

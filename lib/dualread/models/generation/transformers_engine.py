@@ -17,8 +17,8 @@ from dualread.models.actor import (
     Request,
     SeededDecoding,
 )
+from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.finished import each_batch, in_batches
 from dualread.models.generation._transformers_stream import complete
 from dualread.models.generation.data_parallel import by_image, by_length

@@ -16,8 +16,8 @@ from dualread.grading.canonical import is_correct
 from dualread.grading.contracts import dual, single
 from dualread.models.actor import Request, SeededDecoding
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
-from dualread.models.backbones.opened import Opened
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.progress import track
 from dualread.schema.backbones import Pretraining
