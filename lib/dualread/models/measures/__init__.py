@@ -3,7 +3,7 @@
 Entry points of a plugin:
     measure(opened, prompts, completions, settings) -> numbers: What the pass measures of each completion, as float
         arrays [d] by name, of the same names and shapes for all of them. `opened` is the actor
-        (`backbones.checkpoint.Opened`), `prompts` what it was asked, all with equally many tokens, and `completions` the
+        (`checkpoint.Opened`), `prompts` what it was asked, all with equally many tokens, and `completions` the
         ids that it generated. A view that names the measure gives these numbers to readers, as `view.features(name)`.
     PASSES: How many passes over prompt and completion it takes, which costs count.
     Settings: What the config may set.
