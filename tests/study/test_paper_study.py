@@ -6,7 +6,7 @@ import yaml
 from dualread.study.config import resolve
 from dualread.study.files import load
 from dualread.study.shards import StudyShards
-from dualread.study.work import Sizes
+from dualread.study.sizes import Sizes
 from tests.reporting.tables.test_hparams import PAPER, rows_of
 from tests.study.embedded import EMBEDDED, ROOT, merged
 

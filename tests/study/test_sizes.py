@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from dualread.errors import ConfigError
-from dualread.study.work import Sizes, SplitSize
+from dualread.study.sizes import Sizes, SplitSize
 
 CLOSED = {"answer_types": ["closed"]}
 BALANCED = {"questions": {"open": 5, "closed": 4}}

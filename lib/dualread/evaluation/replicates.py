@@ -36,9 +36,7 @@ def replicates(cells: Mapping[str, CellColumns], draws: ClusterDraws) -> dict[st
     for cell, columns in cells.items():
         if len(columns.answers):
             found_kernels, found_spreads = _of_cell(columns, draws)
-            for names, kernel in found_kernels.items():
-                inside = f"{cell}/{names}" if isinstance(names, str) else tuple(f"{cell}/{name}" for name in names)
-                kernels[inside] = kernel
+            kernels |= {_within(cell, names): kernel for names, kernel in found_kernels.items()}
             spreads |= {f"{cell}/{name}": spread for name, spread in found_spreads.items()}
     n_rows = max((len(columns.answers) for columns in cells.values()), default=0)
     values = image_cluster_replicates(kernels, draws, n_rows=n_rows) if kernels else {}
@@ -49,11 +47,18 @@ def replicates(cells: Mapping[str, CellColumns], draws: ClusterDraws) -> dict[st
         elif spread is not None:
             values[name] = spread(values[name], estimates[name], images)
     nothing = np.full(draws.replicates if draws.cluster_ids else 0, np.nan)
-    drawn = {}
-    for cell, columns in cells.items():
-        names = [*WITH_REPLICATES, *([] if isinstance(columns.shuffled, str) else [SHUFFLED_AUROC.name])]
-        drawn[cell] = {name: values.get(f"{cell}/{name}", nothing) for name in names}
-    return drawn
+    return {
+        cell: {name: values.get(f"{cell}/{name}", nothing) for name in _names(columns)}
+        for cell, columns in cells.items()
+    }
+
+
+def _names(cell: CellColumns) -> tuple[str, ...]:
+    return (*WITH_REPLICATES, *(() if isinstance(cell.shuffled, str) else (SHUFFLED_AUROC.name,)))
+
+
+def _within(cell: str, names: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    return tuple(f"{cell}/{name}" for name in names) if isinstance(names, tuple) else f"{cell}/{names}"
 
 
 def _of_cell(

@@ -26,9 +26,7 @@ def sampled_answers(answers: Answers, k: int) -> list[list[str | None]]:
                 f"views.{view.name}: {sample_id} has {len(samples)} samples, but the method reads the first {k}. "
                 "Sample more for the view, or lower the method's k."
             )
-    # A contract only changes how the confidence is read, so the default one finds the answer of every actor.
-    parsed = [[parse(text).answer for text in samples[:k]] for samples in texts]
-    return [[None if answer is None else canonical(answer) or None for answer in samples] for samples in parsed]
+    return [[_canonical_answer(text) for text in samples[:k]] for samples in texts]
 
 
 def mean_stated(views: Sequence[ViewAnswers]) -> Scores:
@@ -69,6 +67,12 @@ def choice_log_probs(answers: Answers, names: Sequence[str]) -> np.ndarray:
             "Add them to the view."
         )
     return np.stack([log_probs[name].astype(np.float64) for name in names], axis=1)
+
+
+def _canonical_answer(text: str) -> str | None:
+    # A contract only changes how the confidence is read, so the default one finds the answer of every actor.
+    answer = parse(text).answer
+    return None if answer is None else canonical(answer) or None
 
 
 def _stated(view: ViewAnswers) -> list[int | None]:

@@ -6,7 +6,8 @@ from pathlib import Path
 from dualread import plugins
 from dualread.artifacts.tables import read_table
 from dualread.models.prompts import template_sha256
-from dualread.schema.answers import ImageChange, Measure, ShardSpec
+from dualread.schema.answers import ChosenImage, Image, ImageChange, Measure, ShardSpec
+from dualread.schema.base import ConfiguredPlugin
 from dualread.schema.columns import MANIFEST
 from dualread.schema.readers import ScoringSpec
 from dualread.schema.recorded import PromptText, RequiredView, Requirements
@@ -26,25 +27,20 @@ def requirements(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requiremen
         checkpoint={Path(name).name: file["sha256"] for name, file in files.items() if name.startswith("checkpoint/")},
         prompt=_prompt(scoring.answer),
         decoding=scoring.answer.decoding,
-        views=tuple(_view(view.name, view.asked) for view in scoring.views),
-    )
-
-
-def _view(name: str, asked: ShardSpec) -> RequiredView:
-    image, measure = asked.image, asked.measure
-    change = image.module.removeprefix(f"{plugins.package_of('images')}.")
-    measured = "" if measure is None else measure.module.removeprefix(f"{plugins.package_of('measures')}.")
-    is_plain = not image.settings and not image.role
-    return RequiredView(
-        name=name,
-        image=change if is_plain else ImageChange(name=change, settings=image.settings, role=image.role),
-        draws=asked.draws,
-        layers=asked.layers,
-        measure=None if measure is None else Measure(name=measured, settings=measure.settings),
-        prompt=_prompt(asked),
-        decoding=asked.decoding,
-        choices=asked.choices,
-        forced=asked.completions is not None,
+        views=tuple(
+            RequiredView(
+                name=view.name,
+                image=_image(view.asked.image),
+                draws=view.asked.draws,
+                layers=view.asked.layers,
+                measure=_measure(view.asked.measure),
+                prompt=_prompt(view.asked),
+                decoding=view.asked.decoding,
+                choices=view.asked.choices,
+                forced=view.asked.completions is not None,
+            )
+            for view in scoring.views
+        ),
     )
 
 
@@ -55,6 +51,18 @@ def _images(inputs: Mapping[str, Path]) -> tuple[tuple[str, ...], ...] | None:
     shown = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST, ("image_files", "image_roles"))
     known = {tuple(roles or ["-"] * len(files)) for files, roles in shown.iter_rows()}
     return None if known <= {("-",)} else tuple(sorted(known))
+
+
+def _image(image: ChosenImage) -> Image:
+    name = image.module.removeprefix(f"{plugins.package_of('images')}.")
+    return ImageChange(name=name, settings=image.settings, role=image.role) if image.settings or image.role else name
+
+
+def _measure(measure: ConfiguredPlugin | None) -> Measure | None:
+    if measure is None:
+        return None
+    name = measure.module.removeprefix(f"{plugins.package_of('measures')}.")
+    return Measure(name=name, settings=measure.settings)
 
 
 def _prompt(asked: ShardSpec) -> PromptText:

@@ -19,7 +19,8 @@ from dualread.schema.readers import Method
 from dualread.schema.study import Config
 from dualread.schema.tables import Figure, Table
 from dualread.study.asked import contract_of, thinking_ends_of
-from dualread.study.selection import MEANS, given
+from dualread.study.references import MEANS
+from dualread.study.selection import given
 from dualread.training.settings import TrainingSettings, training_settings
 
 # By what a figure READS: the keys that its entry must have, and those that it may have.

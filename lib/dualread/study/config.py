@@ -18,7 +18,8 @@ from dualread.schema.base import settings_class
 from dualread.schema.study import Config
 from dualread.study import messages
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files
-from dualread.study.selection import nothing_left, select, unknown_references, unknown_seeds, without_states
+from dualread.study.references import unknown_references
+from dualread.study.selection import nothing_left, select, unknown_seeds, without_states
 from dualread.training.settings import training_settings
 
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page

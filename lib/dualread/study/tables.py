@@ -6,7 +6,7 @@ from typing import Any
 from dualread import plugins
 from dualread.schema.metrics import ContrastSpec
 from dualread.schema.study import Config
-from dualread.study.selection import MEANS
+from dualread.study.references import MEANS
 
 # The backbones of the paper; and our tables that it has too, each with its name in the paper.
 PAPER_BACKBONES = frozenset({"qwen3-vl-2b", "medgemma-1.5-4b"})

@@ -5,15 +5,8 @@ from pathlib import Path
 import pytest
 
 from dualread.apps.answer.examples import read_examples
-from dualread.apps.answer.study import (
-    Jobs,
-    changes_of,
-    check_examples,
-    chosen_methods,
-    known_methods,
-    needed_parts,
-    study_of,
-)
+from dualread.apps.answer.jobs import Jobs
+from dualread.apps.answer.study import changes_of, check_examples, chosen_methods, known_methods, needed_parts, study_of
 from dualread.errors import ConfigError, DataError
 from tests.apps.answer.test_examples import png
 

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from dualread.apps.answer.examples import PARTS, UserExample, numbered, read_examples, write
+from dualread.apps.answer.jobs import Jobs
 from dualread.apps.answer.study import (
     DATASET,
-    Jobs,
     changes_of,
     check_examples,
     chosen_methods,

@@ -1,28 +1,21 @@
 """The study that a call stands for: config.yaml with one data set, one model that answers as it is, and some methods.
 
 Names of methods are those of config.yaml. There, what a trained actor states is named after the actor; here it is
-`verbalized`, and the expectation over the model's own distribution `expected_confidence`. `Jobs` are those of the
-study, as `study.artifacts` says; nothing here computes, and only the parts of the examples that something needs are
-asked.
+`verbalized`, and the expectation over the model's own distribution `expected_confidence`.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dualread import plugins
 from dualread.apps.answer.examples import PARTS, UserExample
 from dualread.errors import ConfigError, DataError, did_you_mean
-from dualread.schema.base import NoSpec
 from dualread.schema.study import Config
-from dualread.store.job import Entry
-from dualread.study.artifact_paths import Run
-from dualread.study.artifacts import StudyArtifacts
 from dualread.study.config import resolve
 from dualread.study.files import laid_over, read
-from dualread.study.jobs import Description
-from dualread.study.shards import Shard, ShardOrView, StudyShards
+from dualread.study.shards import StudyShards
 
 BACKBONE, ACTOR, SEED, DATASET = "model", "base", 0, "examples"  # an actor without training has the seed 0
 _CONFIG = Path(__file__).parents[2] / "study" / "config.yaml"
@@ -220,92 +213,3 @@ def check_examples(
                 f"{fitted} the part {part!r}, which has {len(images)} images. Expected at least {_FEWEST_IMAGES}: most"
                 f" give weights, a tenth says when to stop, and a fifth calibrates.{others}"
             )
-
-
-_RUN = Run(BACKBONE, ACTOR, SEED)
-Job = tuple[str, list[Entry]]
-
-
-class _Split:
-    """The wildcards of the job that makes a manifest."""
-
-    def __init__(self, split: str) -> None:
-        self.dataset, self.split = DATASET, split
-
-
-class Jobs:
-    """The jobs of one study.
-
-    Args:
-        study: The study.
-        sources: The folder of the examples of each split that is needed.
-        splits: The splits whose answers are wanted.
-        methods: The methods whose confidences are wanted; the others are those that they build on.
-        out: Where artifacts are linked.
-    """
-
-    def __init__(
-        self,
-        study: Config,
-        sources: Mapping[str, Path],
-        splits: Collection[str],
-        methods: Sequence[str],
-        out: Path,
-    ) -> None:
-        self._study, self._sources, self._splits, self._wanted, self._out = study, sources, splits, methods, out
-        self._shards = StudyShards(study)
-        self._methods = list(study.methods)
-        self._artifacts = StudyArtifacts(study, self._shards, str(out), lambda _, split: str(sources[split]))
-
-    @property
-    def answers(self) -> Path:
-        """The folder of the tables of answers, which the last job makes."""
-        return Path(self._artifacts.of_actor("answers", _RUN)).parent
-
-    def predictions(self, method: str) -> Path:
-        """Return the table of a method's confidences, which says why where there are none."""
-        return Path(self._artifacts.of_actor("predictions", _RUN, method)).with_name("predictions.parquet")
-
-    def __iter__(self) -> Iterator[Job]:
-        """Yield stage and entries of each job, in order."""
-        artifacts, shards, wanted = self._artifacts, self._shards, {"methods": self._wanted, "splits": self._splits}
-        manifests = [entry for split in self._sources for entry in artifacts.build_manifest(_Split(split))[1]]
-        yield "build_manifest", _entries(({}, manifests))
-        if len(self._sources) > 1:
-            leakage = artifacts.manifests((DATASET, split) for split in sorted(self._sources))
-            yield "check_leakage", _entries((leakage, [artifacts.entry(artifacts.at("leakage"), NoSpec())]))
-        yield "copy_checkpoint", _entries(artifacts.copy_checkpoint(_RUN))
-        yield "probe_checkpoint", _entries(artifacts.probe_checkpoint(_RUN))
-        yield "generate", _entries(artifacts.generate(_RUN, self._asked(shards.generated(ACTOR))))
-        yield "grade", _entries(artifacts.grade(_RUN, self._asked(shards.shards(ACTOR))))
-        of_states = [method for method in self._methods if shards.reads(method, "FEATURES")]
-        read = {shard for method in of_states for shard in (*self._scored(method), shards.fitted_shard(method))}
-        replayed = [shard for shard in self._asked(shards.replayed(ACTOR)) if len(shard) == 4 or shard in read]
-        if replayed:
-            yield "replay", _entries(artifacts.replay(_RUN, replayed))
-        yield "fit_readers", _entries(artifacts.fit_readers(_RUN, self._methods))
-        yield "score_answers", _entries(artifacts.score_answers(_RUN, **wanted))
-        yield "export_answers", _entries(artifacts.export_answers(_RUN, runs=[_RUN], **wanted))
-
-    def _scored(self, method: str) -> list[Shard]:
-        wanted = self._splits if method in self._wanted else ()
-        return [shard for shard in self._shards.scored(method) if shard[1] in wanted]
-
-    def _asked(self, shards: Sequence[ShardOrView]) -> list[ShardOrView]:
-        """Return those of the shards and views that something reads, in their order."""
-        views = {
-            (*shard, view)
-            for method in self._methods
-            for views, of_step in (
-                (self._shards.scoring_views(method), self._scored(method)),
-                (self._shards.fitting_views(method), [self._shards.fitted_shard(method)]),
-            )
-            for view in views
-            for shard in of_step
-        }
-        return [shard for shard in shards if shard[1] in self._sources and (len(shard) == 3 or shard in views)]
-
-
-def _entries(described: Description) -> list[Entry]:
-    inputs, entries = described
-    return [Entry.of(entry, inputs) for entry in entries]

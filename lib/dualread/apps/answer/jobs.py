@@ -1,0 +1,107 @@
+"""The jobs of a study in memory: for each stage, in order, the artifacts that are needed, as `study.artifacts` says.
+
+Nothing here computes. Only the parts of the examples that something needs are asked.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from dualread.apps.answer.study import ACTOR, BACKBONE, DATASET, SEED
+from dualread.schema.base import NoSpec
+from dualread.schema.study import Config
+from dualread.store.job import Entry
+from dualread.study.artifact_paths import Run
+from dualread.study.artifacts import StudyArtifacts
+from dualread.study.jobs import Description
+from dualread.study.shards import Shard, ShardOrView, StudyShards
+
+_RUN = Run(BACKBONE, ACTOR, SEED)
+Job = tuple[str, list[Entry]]
+
+
+class _Split:
+    """The wildcards of the job that makes a manifest."""
+
+    def __init__(self, split: str) -> None:
+        self.dataset, self.split = DATASET, split
+
+
+class Jobs:
+    """The jobs of one study.
+
+    Args:
+        study: The study.
+        sources: The folder of the examples of each split that is needed.
+        splits: The splits whose answers are wanted.
+        methods: The methods whose confidences are wanted; the others are those that they build on.
+        out: Where artifacts are linked.
+    """
+
+    def __init__(
+        self,
+        study: Config,
+        sources: Mapping[str, Path],
+        splits: Collection[str],
+        methods: Sequence[str],
+        out: Path,
+    ) -> None:
+        self._study, self._sources, self._splits, self._wanted, self._out = study, sources, splits, methods, out
+        self._shards = StudyShards(study)
+        self._methods = list(study.methods)
+        self._artifacts = StudyArtifacts(study, self._shards, str(out), lambda _, split: str(sources[split]))
+
+    @property
+    def answers(self) -> Path:
+        """The folder of the tables of answers, which the last job makes."""
+        return Path(self._artifacts.of_actor("answers", _RUN)).parent
+
+    def predictions(self, method: str) -> Path:
+        """Return the table of a method's confidences, which says why where there are none."""
+        return Path(self._artifacts.of_actor("predictions", _RUN, method)).with_name("predictions.parquet")
+
+    def __iter__(self) -> Iterator[Job]:
+        """Yield stage and entries of each job, in order."""
+        artifacts, shards, wanted = self._artifacts, self._shards, {"methods": self._wanted, "splits": self._splits}
+        manifests = [entry for split in self._sources for entry in artifacts.build_manifest(_Split(split))[1]]
+        yield "build_manifest", _entries(({}, manifests))
+        if len(self._sources) > 1:
+            leakage = artifacts.manifests((DATASET, split) for split in sorted(self._sources))
+            yield "check_leakage", _entries((leakage, [artifacts.entry(artifacts.at("leakage"), NoSpec())]))
+        yield "copy_checkpoint", _entries(artifacts.copy_checkpoint(_RUN))
+        yield "probe_checkpoint", _entries(artifacts.probe_checkpoint(_RUN))
+        yield "generate", _entries(artifacts.generate(_RUN, self._asked(shards.generated(ACTOR))))
+        yield "grade", _entries(artifacts.grade(_RUN, self._asked(shards.shards(ACTOR))))
+        if replayed := self._replayed():
+            yield "replay", _entries(artifacts.replay(_RUN, replayed))
+        yield "fit_readers", _entries(artifacts.fit_readers(_RUN, self._methods))
+        yield "score_answers", _entries(artifacts.score_answers(_RUN, **wanted))
+        yield "export_answers", _entries(artifacts.export_answers(_RUN, runs=[_RUN], **wanted))
+
+    def _scored(self, method: str) -> list[Shard]:
+        wanted = self._splits if method in self._wanted else ()
+        return [shard for shard in self._shards.scored(method) if shard[1] in wanted]
+
+    def _asked(self, shards: Sequence[ShardOrView]) -> list[ShardOrView]:
+        """Return those of the shards and views that something reads, in their order."""
+        views = {
+            (*shard, view)
+            for method in self._methods
+            for views, of_step in (
+                (self._shards.scoring_views(method), self._scored(method)),
+                (self._shards.fitting_views(method), [self._shards.fitted_shard(method)]),
+            )
+            for view in views
+            for shard in of_step
+        }
+        return [shard for shard in shards if shard[1] in self._sources and (len(shard) == 3 or shard in views)]
+
+    def _replayed(self) -> list[ShardOrView]:
+        of_states = [method for method in self._methods if self._shards.reads(method, "FEATURES")]
+        read = {shard for method in of_states for shard in (*self._scored(method), self._shards.fitted_shard(method))}
+        asked = self._asked(self._shards.replayed(ACTOR))
+        return [shard for shard in asked if len(shard) == 4 or shard in read]
+
+
+def _entries(described: Description) -> list[Entry]:
+    inputs, entries = described
+    return [Entry.of(entry, inputs) for entry in entries]

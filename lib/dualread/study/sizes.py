@@ -1,0 +1,97 @@
+"""How many questions and images a study has.
+
+The numbers come from the study's manifests if these exist, else from the config or the loader's declarations, else from
+the rows that the loader finds in the data set's folder.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread import plugins
+from dualread.data.questions.audit import refuse_broken
+from dualread.errors import ConfigError
+
+_QUESTIONS_PER_IMAGE = 8  # default of a phantom hospital
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSize:
+    """The numbers of questions and of distinct images of one split, and the source of these numbers."""
+
+    questions: int
+    images: int
+    source: str
+
+
+class Sizes:
+    """The sizes of a study's data sets.
+
+    Args:
+        config: A validated config.
+        results: The folder results/<study>, which may hold manifests already.
+        root: The folder of the repository, from which relative folders start.
+        files: The config files of the study, for commands in error messages.
+    """
+
+    def __init__(self, config: Mapping[str, Any], results: Path, *, root: Path, files: Sequence[Path] = ()) -> None:
+        self._config, self._results, self._root, self._files = config, results, root, files
+        self._known: dict[tuple[str, str], SplitSize] = {}
+
+    def of(self, dataset: str, split: str) -> SplitSize:
+        """Return the size of one split.
+
+        Raises:
+            ConfigError: The number of questions is not known.
+            DataError: The data set's files cannot be read, or hold rows that cannot be asked.
+        """
+        if (dataset, split) not in self._known:
+            self._known[dataset, split] = self._count(dataset, split)
+        return self._known[dataset, split]
+
+    def asked(self, shard: tuple[str, ...], *, donors: bool) -> int:
+        """Return how many questions a shard, or a view of it, has; for donors not yet paired, an upper bound."""
+        dataset, split = shard[:2]
+        pairs = self._results / "pairs" / dataset / split / "pairs.parquet"
+        if donors and pairs.exists():
+            return pl.scan_parquet(pairs).select(pl.len()).collect().item()
+        return self.of(dataset, split).questions
+
+    def _count(self, dataset: str, split: str) -> SplitSize:
+        manifest = self._results / "manifests" / dataset / split / "manifest.parquet"
+        if manifest.exists():
+            ids = pl.scan_parquet(manifest).select("image_id").collect()["image_id"]
+            return SplitSize(questions=len(ids), images=ids.n_unique(), source="its manifest")
+        entry = self._config["datasets"][dataset]
+        select, source = entry.get("select", {}), f"the loader {entry['loader']}"
+        types, folder = select.get("answer_types", ("open", "closed")), entry["source"].get("folder")
+        drawn = select.get("questions")  # exact, because drawing fails if the split has fewer
+        drawn = sum(drawn.values()) if isinstance(drawn, Mapping) else drawn
+        there = images = drawn
+        if phantom := entry["source"].get("phantom"):
+            hospital, source = self._config["phantoms"][phantom], f"phantoms.{phantom}"
+            images = hospital["images"][split]
+            there = images * hospital.get("questions_per_image", _QUESTIONS_PER_IMAGE)
+        elif declared := (plugins.declared("datasets", entry["loader"], "SIZES") or {}).get(split):
+            images, there = declared["images"], sum(declared[kind] for kind in types)
+        elif drawn is None and folder and (self._root / folder).is_dir():
+            loader = plugins.load("datasets", entry["loader"])
+            loaded = loader.load_rows(self._root / folder, split, entry.get("settings", {}))
+            refuse_broken(loaded, {})  # here rather than in the first job; images are looked at there
+            rows = [row for row in loaded.rows if row.answer_type in types]
+            there, images, source = len(rows), len({row.image_name for row in rows}), f"the rows in {folder}"
+        if there is None or images is None:
+            missing = f", and the folder {folder} does not exist" if folder else ""
+            files = ["--configfile", *map(str, self._files)] if self._files else []
+            command = ["snakemake", "--cores", "1", str(manifest.parent / "MANIFEST.json"), *files]
+            raise ConfigError(
+                f"datasets.{dataset}: the number of questions in {split} is not known: {source} declares no SIZES,"
+                f" and `select` gives no number{missing}. Put the files there, set select.questions, or make the"
+                f" manifest first: {shlex.join(command)}"
+            )
+        questions = drawn or there
+        return SplitSize(questions=questions, images=min(questions, images), source="select" if drawn else source)
