@@ -58,11 +58,7 @@ def _download(source: DownloadFiles, terms: str, out: Path) -> None:
 
     try:
         snapshot_download(
-            source.hub,
-            repo_type="dataset",
-            revision=source.revision,
-            local_dir=out,
-            allow_patterns=list(source.files),
+            source.hub, repo_type="dataset", revision=source.revision, local_dir=out, allow_patterns=list(source.files)
         )
     except (HfHubHTTPError, LocalEntryNotFoundError) as error:
         where = f"{source.hub} at {source.revision[:12]}: {type(error).__name__} ({' '.join(str(error).split())})"

@@ -94,11 +94,7 @@ class VLCalibration(Algorithm):
         # S is standardized over the completions of all processes, each of which has the same number of completions.
         certainty = visual_certainty(gather_object(kl), gather_object(entropy))
         first = trainer.accelerator.process_index * len(blocks)
-        return {
-            "visual_certainty": certainty[first : first + len(blocks)],
-            "visual_kl": kl,
-            "visual_entropy": entropy,
-        }
+        return {"visual_certainty": certainty[first : first + len(blocks)], "visual_kl": kl, "visual_entropy": entropy}
 
     def advantages(self, output: Mapping[str, Any]) -> Any:
         """Return the advantages of tokens [n, tokens]; negative ones are weighted at the vision tokens."""

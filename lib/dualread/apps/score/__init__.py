@@ -123,10 +123,7 @@ def add_choice(parser: argparse.ArgumentParser, *, reader: bool = True) -> None:
         "--allow-other", action="store_true", help="use another actor or prompt than the reader's; results say so"
     )
     parser.add_argument(
-        "--bits",
-        type=int,
-        metavar="N",
-        help="bits that count in 16-bit gray images that do not say it, such as 12",
+        "--bits", type=int, metavar="N", help="bits that count in 16-bit gray images that do not say it, such as 12"
     )
     parser.add_argument(
         "--ct-windows",

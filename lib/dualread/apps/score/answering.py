@@ -203,10 +203,7 @@ class _EncodedBefore(Request):
 
 
 def as_answered(
-    asked: Sequence[ShownQuestion],
-    committed: Sequence[Completion],
-    contract: str,
-    source: Source | None,
+    asked: Sequence[ShownQuestion], committed: Sequence[Completion], contract: str, source: Source | None
 ) -> Answered:
     """Return committed completions as readers see them; `source` gives their states, if there are any."""
     parse = plugins.load("contracts", contract).parse

@@ -71,11 +71,7 @@ def read_rows(file: Path) -> list[QuestionRow]:
 
 
 _PICTURE = "a path, or the bytes of an image, or a list of them"
-_KINDS = (
-    ("image", Path | bytes, _PICTURE),
-    ("question", str, "a text"),
-    ("donor", Path | bytes, _PICTURE),
-)
+_KINDS = (("image", Path | bytes, _PICTURE), ("question", str, "a text"), ("donor", Path | bytes, _PICTURE))
 
 
 def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:

@@ -163,10 +163,7 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
         ConfigError, ArtifactError: See `scorer.Scorer.load`.
     """
     source = find(
-        choice.reader,
-        revision=choice.revision,
-        with_checkpoint=choice.checkpoint is None,
-        plugins=choice.plugins,
+        choice.reader, revision=choice.revision, with_checkpoint=choice.checkpoint is None, plugins=choice.plugins
     )
     readers = {name: source.load(name) for name in dict.fromkeys((source.method, *choice.methods))}
     required = {name: requirements_of(reader, where=source.where) for name, reader in readers.items()}

@@ -48,17 +48,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dualread import limits
-from dualread.data.datasets.base import (
-    TEXT,
-    Allowed,
-    AuditStep,
-    Loaded,
-    Picture,
-    Row,
-    checked_request,
-    is_texts,
-    lower,
-)
+from dualread.data.datasets.base import TEXT, Allowed, AuditStep, Loaded, Picture, Row, checked_request, is_texts, lower
 from dualread.data.datasets.own_gold import with_texts
 from dualread.data.datasets.own_tables import (
     NUMBERED,

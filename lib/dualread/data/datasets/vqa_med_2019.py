@@ -17,15 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dualread import limits
-from dualread.data.datasets.base import (
-    AuditStep,
-    Loaded,
-    Picture,
-    Row,
-    answer_type,
-    checked_request,
-    lines_of,
-)
+from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, answer_type, checked_request, lines_of
 from dualread.errors import DataError, refuse
 from dualread.schema.base import NoSettings, Wire
 

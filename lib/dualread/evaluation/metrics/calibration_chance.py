@@ -118,9 +118,7 @@ def leave_one_image_out(confidence: npt.ArrayLike, correct: npt.ArrayLike, image
     total = cells.per_bin(cells.residual)[b] / cells.scale
     # Without a cell, its bin loses the ordered pairs of the cell with all other images.
     without = _errors(
-        n[b] - cells.n,
-        products[b] - 2.0 * residual * (total - residual),
-        pairs[b] - 2.0 * cells.n * (n[b] - cells.n),
+        n[b] - cells.n, products[b] - 2.0 * residual * (total - residual), pairs[b] - 2.0 * cells.n * (n[b] - cells.n)
     )
     remaining = errors.sum() + cells.per_image(without - errors[b])
     remaining[pairs.sum() - cells.per_image(2.0 * cells.n * (n[b] - cells.n)) == 0.0] = np.nan

@@ -9,14 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dualread.models.actor import (
-    Collecting,
-    Completion,
-    EncodedRequest,
-    Loglikelihoods,
-    Request,
-    SeededDecoding,
-)
+from dualread.models.actor import Collecting, Completion, EncodedRequest, Loglikelihoods, Request, SeededDecoding
 from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.finished import each_batch, in_batches
