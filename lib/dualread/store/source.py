@@ -119,9 +119,7 @@ def parse(content: bytes, package: str, path: Path) -> Source:
     aliases = {name: tuple(sorted(targets)) for name, targets in sorted(bound.items())}
     top = package.partition(".")[0]
     froms = (part for part in walked(tree) if isinstance(part, ast.ImportFrom))
-    stars = tuple(
-        sorted({_absolute(part, package) for part in froms if any(alias.name == "*" for alias in part.names)})
-    )
+    stars = tuple(sorted({_absolute(part, package) for part in froms if part.names[0].name == "*"}))
     names = Names(aliases, {name for node in statements for name in _bound_names(node)}, has_more=bool(stars))
     definitions = tuple(_definition(node, names, package) for node in statements)
     used = {use.partition(".")[0] for definition in definitions for use in definition.uses}
