@@ -374,8 +374,8 @@ def _with_options(table: CheckedTable, options: Sequence[str], prefix: str) -> C
     """Put the text of an option in place of an answer, or a reference, that is its letter."""
     for column in options:
         if not table.has(column):
-            found = ", ".join(table.columns)
-            raise ConfigError(f"--options {column}: {table.source} has no such column. Found: {found}.")
+            listed = ", ".join(table.columns)
+            raise ConfigError(f"--options {column}: {table.source} has no such column. Found: {listed}.")
     columns = [table.frame[column] for column in options]
     texts = (column.cast(pl.String).fill_null("") for column in columns)
     choices = columns[0].to_list() if columns[0].dtype == pl.List else list(zip(*texts, strict=True))
