@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dualread.models.actor import Completion, ReadSpec, Request
-from dualread.models.backbones.opened import Opened
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.replay import agreement
 from dualread.models.replay.forward import replay_batch
 

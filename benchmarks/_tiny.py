@@ -9,8 +9,8 @@ from PIL import Image
 
 from dualread import plugins
 from dualread.models import prompts
+from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.seeding import generator
 from dualread.training.corpora.phantom import Settings, open_corpus
 from dualread.training.pretraining.exercises import EXERCISES

@@ -15,7 +15,7 @@ from _rehearsal import Rehearsal
 from PIL import Image
 
 from dualread import plugins
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.schema.backbones import TrainActorSpec
 from dualread.schema.base import DatasetSplit, Plugin
 from dualread.stages._asked import read_asked

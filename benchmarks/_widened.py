@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from dualread.apps.score import stored
+from dualread.apps.score import ScorerChoice, stored
 from dualread.apps.score.answering import OpenActor
-from dualread.apps.score.loading import ScorerChoice, checkpoint_digests, load
+from dualread.apps.score.loading import checkpoint_digests, load
 from dualread.readers.artifact import load_reader, save_reader
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import NAME

@@ -11,8 +11,8 @@ from _replays import compare, without_types
 
 from dualread.artifacts.tables import read_parts
 from dualread.models.actor import Completion
+from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from dualread.models.replay import agreement
 from dualread.schema.columns import GENERATIONS

@@ -22,7 +22,7 @@ from _tiny import backbone_entry
 
 from dualread.models import prompts
 from dualread.models.actor import Request, SeededDecoding
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
 
 BACKBONES = {"qwen3_vl": "qwen3-vl-tiny", "gemma3": "medgemma-tiny"}

@@ -65,11 +65,10 @@ from dualread.models.conditions import asked
 from dualread.readers.artifact import save_reader
 from dualread.readers.base import FittedReader, Weights
 from dualread.schema.answers import GradeSpec, Shard
-from dualread.schema.base import ConfiguredPlugin, Plugin
+from dualread.schema.base import ConfiguredPlugin, NoSettings, Plugin
 from dualread.schema.columns import GENERATIONS, MANIFEST, PAIRS, PREDICTIONS
 from dualread.schema.data import PairDonorsSpec, Select
 from dualread.schema.metrics import Bootstrap, ComputeMetricsSpec, Metrics
-from dualread.schema.plugin_settings import NoSettings
 from dualread.schema.readers import MethodReference, ScoreAnswersSpec
 from dualread.stages import compute_metrics, grade, pair_donors, score_answers
 

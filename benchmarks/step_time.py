@@ -18,7 +18,7 @@ import yaml
 from _tiny import ROOT, backbone_entry, build, rows
 
 from dualread.models.actor import EncodedRequest, SeededDecoding
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation._transformers_stream import complete
 
 FEW, MANY = 3, 27  # tokens; the steps between them are measured

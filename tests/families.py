@@ -11,7 +11,7 @@ import transformers
 from dualread.models import prompts
 from dualread.models.actor import Request
 from dualread.models.backbones._from_scratch import new_tokenizer
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.processor import without_other_media
 from dualread.schema.backbones import Pretraining
 from dualread.schema.recorded import USUAL, Facts

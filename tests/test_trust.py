@@ -13,16 +13,13 @@ from pathlib import Path
 import pytest
 
 from dualread import limits
-from dualread.apps.ask import sending
 from dualread.apps.evaluate import log
 from dualread.apps.score.bundle import find, read_bundle
 from dualread.artifacts.tensors import write_tensors
-from dualread.data import dicom_files, images
-from dualread.data.logs import inspect
+from dualread.data import images
 from dualread.data.tables import content
 from dualread.errors import ArtifactError, DataError, DualReadError
-from dualread.models.backbones import _checkpoint_files, trial
-from dualread.stages.download_dataset import MOST_EXPANSION
+from dualread.models.backbones import _checkpoint_files
 from dualread.study import files
 
 LIBRARY = Path(__file__).resolve().parents[1] / "lib" / "dualread"
@@ -56,7 +53,7 @@ def test_no_file_executes_what_was_downloaded():
     found = {str(path.relative_to(LIBRARY)): [*dangers(ast.parse(path.read_bytes()))] for path in LIBRARY.rglob("*.py")}
     assert found
     # It runs the class statement of a plugin, whose module the same study imports a moment later.
-    assert {name: of_file for name, of_file in found.items() if of_file} == {"schema/plugin_settings.py": ["exec"]}
+    assert {name: of_file for name, of_file in found.items() if of_file} == {"schema/base.py": ["exec"]}
 
 
 @pytest.mark.parametrize(
@@ -141,8 +138,8 @@ def test_what_is_no_file_of_a_bundle_is_refused_at_once(tmp_path, place, kind):
 @line("A checkpoint or adapter")
 def test_a_checkpoint_has_bounded_numbers(tmp_path, said):
     """`tests/security/test_remote_code.py` and `test_checkpoints.py` try code, kernels, and what a config may say."""
-    says(said, layers=_checkpoint_files._MOST_LAYERS)
-    assert f"10^{len(str(_checkpoint_files._LARGEST)) - 1} in config.json" in said
+    says(said, layers=limits.CONFIG_LAYERS)
+    assert f"10^{len(str(limits.CONFIG_NUMBER)) - 1} in config.json" in said
     for name, value in (("num_hidden_layers", 257), ("x", 10**12 + 1), ("attn_implementation", "a/b")):
         (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen3_vl", "text_config": {name: value}}))
         with pytest.raises(ArtifactError, match=name):
@@ -152,17 +149,17 @@ def test_a_checkpoint_has_bounded_numbers(tmp_path, said):
 @line("A chat template")
 def test_a_chat_template_ends(said):
     """`tests/security/test_templates.py` tries templates without an end."""
-    says(said, seconds=f"{trial.SECONDS:.0f}", GB=trial.BYTES // 10**9)
+    says(said, seconds=f"{limits.TEMPLATE_SECONDS:.0f}", GB=limits.TEMPLATE_BYTES // 10**9)
 
 
 @line("A study")
 def test_a_study_is_bounded_yaml_without_tags(said):
     """`tests/security/test_studies.py` tries aliases and depth."""
-    says(said, MB_of_YAML=files._MOST_BYTES // 10**6)
-    assert files._MOST_ENTRIES == 10**6
+    says(said, MB_of_YAML=limits.YAML_BYTES // 10**6)
+    assert limits.YAML_ENTRIES == 10**6
     assert "a million entries" in said
     with pytest.raises(ValueError, match="bytes"):
-        files.parsed(b"#" * (files._MOST_BYTES + 1))
+        files.parsed(b"#" * (limits.YAML_BYTES + 1))
     for text in (b"a: !!python/object/apply:os.getcwd []", b"a: 1\na: 2"):
         with pytest.raises(files.yaml.YAMLError):
             files.parsed(text)
@@ -178,9 +175,9 @@ def test_a_manifest_names_files_inside_of_its_entry(said):
 @line("A table")
 def test_a_table_is_unpacked_to_a_bound(tmp_path, said):
     """`tests/security/test_tables.py` tries columns, depth and Parquet."""
-    says(said, times_its_size=content._LARGEST_RATIO, MB=content._ALWAYS_UNPACKED // 10**6)
-    says(said, GB=content._LARGEST_UNPACKED // 10**9, million_characters=content._LONGEST_LINE // 10**6)
-    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"0\n" * (content._ALWAYS_UNPACKED // 2 + 10)))
+    says(said, times_its_size=limits.EXPANSION, MB=limits.ALWAYS_UNPACKED_BYTES // 10**6)
+    says(said, GB=limits.UNPACKED_BYTES // 10**9, million_characters=limits.LINE_CHARACTERS // 10**6)
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"0\n" * (limits.ALWAYS_UNPACKED_BYTES // 2 + 10)))
     with content.unpacked(tmp_path / "x.csv.gz") as stream, pytest.raises(DataError, match=r"x\.csv\.gz"):
         stream.read()
 
@@ -188,9 +185,9 @@ def test_a_table_is_unpacked_to_a_bound(tmp_path, said):
 @line("A log")
 def test_a_log_is_read_up_to_a_bound(tmp_path, said):
     """`tests/data/logs` tries archives of Inspect."""
-    says(said, GB=log._LARGEST // 10**9, times_its_size=inspect._LARGEST_RATIO)
-    says(said, MB=inspect._ALWAYS_UNPACKED // 10**6)
-    large = sparse(tmp_path / "log.jsonl", log._LARGEST + 1)
+    says(said, GB=limits.LOG_BYTES // 10**9, times_its_size=limits.EXPANSION)
+    says(said, MB=limits.ALWAYS_UNPACKED_BYTES // 10**6)
+    large = sparse(tmp_path / "log.jsonl", limits.LOG_BYTES + 1)
     with pytest.raises(DataError, match="bytes"):
         log.read_logged(large, log.LogOptions(log_format="lm-eval"), columns={}, cluster=None)
 
@@ -198,24 +195,24 @@ def test_a_log_is_read_up_to_a_bound(tmp_path, said):
 @line("A picture")
 def test_a_picture_has_bounded_pixels_and_bytes(tmp_path, said):
     """`tests/security/test_images.py` tries formats, scans and DICOM."""
-    says(said, GB=images.MAX_FILE_BYTES // 10**9, million_pixels=images.MAX_IMAGE_PIXELS // 10**6)
-    says(said, scans=images._MOST_SCANS, items=f"{dicom_files._MOST_ITEMS:,}")
-    says(said, GB_of_memory=dicom_files._GDCM_BYTES // 10**9, seconds=dicom_files._GDCM_SECONDS)
+    says(said, GB=limits.IMAGE_BYTES // 10**9, million_pixels=limits.IMAGE_PIXELS // 10**6)
+    says(said, scans=limits.JPEG_SCANS, items=f"{limits.DICOM_ITEMS:,}")
+    says(said, GB_of_memory=limits.GDCM_BYTES // 10**9, seconds=limits.GDCM_SECONDS)
     assert "no SVG and no EPS" in said
-    side = int(images.MAX_IMAGE_PIXELS**0.5) + 1
+    side = int(limits.IMAGE_PIXELS**0.5) + 1
     body = b"IHDR" + struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
     head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + body + struct.pack(">I", zlib.crc32(body))
     (tmp_path / "x.png").write_bytes(head + struct.pack(">I", 0) + b"IDAT" + struct.pack(">I", zlib.crc32(b"IDAT")))
     with pytest.raises(DataError, match="too large"):
         images.decode(tmp_path / "x.png")
     with pytest.raises(DataError, match="bytes"):
-        images.decode(sparse(tmp_path / "y.png", images.MAX_FILE_BYTES + 1))
+        images.decode(sparse(tmp_path / "y.png", limits.IMAGE_BYTES + 1))
 
 
 @line("A reply of a service")
 def test_a_reply_is_bounded(said):
     """`tests/security/test_service_replies.py` tries bombs, drips, redirects and keys."""
-    says(said, MB_unpacked=f"{sending._MOST_BYTES / 1e6:.0f}")
+    says(said, MB_unpacked=f"{limits.REPLY_BYTES / 1e6:.0f}")
     assert "`--timeout`" in said
 
 
@@ -233,7 +230,7 @@ def test_a_request_is_bounded(said):
 @line("An archive of a data set")
 def test_an_archive_stays_in_its_folder(said):
     """`tests/stages/test_hostile_archives.py` tries names, damage, links and bombs."""
-    says(said, times_its_size=MOST_EXPANSION)
+    says(said, times_its_size=limits.EXPANSION)
 
 
 @line("Text from any of these")

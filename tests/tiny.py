@@ -8,7 +8,7 @@ from PIL import Image
 
 from dualread import plugins
 from dualread.models import prompts
-from dualread.models.backbones.opened import Opened, open_checkpoint
+from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 
 FAMILIES = ("qwen3_vl", "gemma3")
 MODEL = {"dtype": "float32", "attention": "sdpa", "min_pixels": 1024, "max_pixels": 1024, "max_prompt_tokens": 200}

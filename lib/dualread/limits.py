@@ -6,16 +6,59 @@ user has named that package: on the command line (`--plugins`), as an argument `
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from dualread import plugins
 from dualread.errors import ArtifactError, DualReadError
+
+# --- A reader or bundle
 
 JSON_BYTES = 10_000_000  # of bundle.json and of thresholds.json; those of a study have some thousand
 HEADER_BYTES = 50_000_000  # of a reader's header, which may hold the questions of the training data
 STORED_ANSWERS = 100  # of a bundle, by which an engine is checked
 STORED_CHARACTERS = 1000  # of the question of each
 STORED_TOKENS = 2**17
+
+# --- A checkpoint
+
+CONFIG_LAYERS = 256  # of each part; transformers makes as many objects
+CONFIG_SIZE = 10**7  # of a layer, or a number of its parts
+CONFIG_NUMBER = 10**12  # any other
+TEMPLATE_SECONDS = 10.0  # of CPU time for a chat template, so that other work on the machine does not count
+TEMPLATE_BYTES = 10**9  # of memory for it, beyond what its process has
+
+# --- A study
+
+YAML_BYTES = 10**7
+YAML_ENTRIES = 10**6  # each alias written out: ten short lines can stand for a thousand million
+
+# --- A table, a log, an archive
+
+TABLE_ROWS = 20_000_000
+TABLE_COLUMNS = 5_000
+LINE_CHARACTERS = 64_000_000
+CELL_CHARACTERS = 16_000_000
+COLUMN_BYTES = 4_000_000_000  # of texts in Parquet, in which equal ones take no room
+LOG_BYTES = 2_000_000_000
+UNPACKED_BYTES = 4_000_000_000  # of a .gz, of which nobody sees on disk how large it is
+ALWAYS_UNPACKED_BYTES = 64_000_000
+EXPANSION = 200  # times the packed size: tables and logs have 3 to 20, images hardly more than 1
+NAME_BYTES = 255  # of a file or a folder, on any common file system
+
+# --- A picture
+
+IMAGE_PIXELS = 89_478_485
+IMAGE_BYTES = 1_000_000_000
+IMAGE_FRAMES = 1000  # Pillow has to read a file from its first frame to the one that is wanted
+JPEG_SCANS = 100  # each decodes the whole picture again, and can be a few bytes
+DICOM_ITEMS = 200_000  # each takes 100 microseconds and 1.4 kB; thousands of frames have some ten each
+GDCM_BYTES = 8_000_000_000  # of memory that its process may ask for
+GDCM_SECONDS = 60  # for one image
+
+# --- A reply of a service
+
+REPLY_BYTES = 32 * 2**20  # 20 answers of 1,024 tokens with log-probabilities have 5
+RESPONSE_BYTES = 2**28  # of a line in a file of replies; eight completions with all log-probabilities have a hundredth
 
 
 class UntrustedNameError(DualReadError):
@@ -66,6 +109,17 @@ def check_size(file: Path, most: int, *, header: bool = False) -> Path:
         what = "its header has" if header else "has"
         raise ArtifactError(f"{file}: {what} {size:,} bytes, expected at most {most:,}. Download or export it again.")
     return file
+
+
+def leaves_folder(name: str) -> bool:
+    """Return whether a path of a file is empty, absolute, or contains `..`."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    return not name.strip() or path.is_absolute() or ".." in path.parts
+
+
+def unpacked_bytes(n_packed: int) -> int:
+    """Return to how many bytes so many packed ones may unpack."""
+    return max(ALWAYS_UNPACKED_BYTES, EXPANSION * n_packed)
 
 
 # --- What a client may send to a server, and how long it may take

@@ -7,7 +7,7 @@ share is in `base.py`; that file, and files whose names start with an underscore
 A plugin may also be a module of another package that is installed beside this one. Then its name is that of the module,
 `their_package.module`, and keys of results follow its code as they follow ours.
 
-A plugin declares the settings that the config may give it in a class `Settings`; see `schema.plugin_settings`. This
+A plugin declares the settings that the config may give it in a class `Settings`; see `schema.base.settings_class`. This
 class and the constants that a plugin declares are read without importing it, so that a study is checked before anything
 runs. Therefore each constant must be a single assignment of a literal at top level.
 """

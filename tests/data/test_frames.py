@@ -84,15 +84,15 @@ def test_a_file_of_this_very_name_comes_before_a_frame(tmp_path):
 
 
 def test_more_pixels_than_one_image_may_have_are_not_decoded_to_compare_frames(tmp_path, monkeypatch):
-    monkeypatch.setattr("dualread.data.given_images.MAX_IMAGE_PIXELS", 47)  # two frames have 48
+    monkeypatch.setattr("dualread.limits.IMAGE_PIXELS", 47)  # two frames have 48
     path = _saved(tmp_path, "TIFF", [LIGHT, LIGHT.copy()])
     with pytest.raises(DataError, match="several frames"):
         shown(path)
-    monkeypatch.setattr("dualread.data.given_images.MAX_IMAGE_PIXELS", 72)  # those of a third frame, too
+    monkeypatch.setattr("dualread.limits.IMAGE_PIXELS", 72)  # those of a third frame, too
     assert _level(shown(path)) == 200
     LIGHT.copy().save(tmp_path / "one.png")
     for most in (24, 23):
-        monkeypatch.setattr("dualread.data.images.MAX_IMAGE_PIXELS", most)
+        monkeypatch.setattr("dualread.limits.IMAGE_PIXELS", most)
         if most == 24:
             assert _level(shown(tmp_path / "one.png")) == 200
         else:

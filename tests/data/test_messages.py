@@ -12,8 +12,7 @@ from dualread.data.given_images import read
 from dualread.data.images import open_image
 from dualread.data.questions.roles import assign_roles
 from dualread.data.tables.files import read_file, read_records
-from dualread.schema.base import Place
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings, Place
 from tests import golden
 from tests.data.dicoms import dicom, item
 from tests.data.test_donors import _manifest, _row

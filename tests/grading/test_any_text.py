@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualread.grading.answers import stated_percent
 from dualread.grading.canonical import canonical, is_correct, question_key
 from dualread.grading.options import option_of
 from dualread.grading.parse import STATUSES, answer_span
-from dualread.grading.stated import stated_percent
 from tests.drawn import few, texts
 from tests.grading.contracts import parse
 

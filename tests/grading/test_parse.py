@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.grading.answers import graded_answer, why_no_answer
+from dualread.grading.answers import graded_answer, stated_percent, why_no_answer
 from dualread.grading.parse import Parsed, answer_span, block_span
-from dualread.grading.stated import stated_percent
 from tests.grading.contracts import parse
 
 

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.grading.spans import character_spans, tokens_within
+from dualread.grading.answers import character_spans, tokens_within
 
 
 @given(st.lists(st.binary(min_size=1, max_size=4), min_size=1, max_size=12))

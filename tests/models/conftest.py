@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.probe import probe
 from tests import families
 from tests.architectures import one_architecture as pytest_generate_tests  # noqa: F401

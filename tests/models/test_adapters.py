@@ -12,8 +12,7 @@ from safetensors.torch import load_file, save_file
 from dualread.errors import ArtifactError
 from dualread.models import own_pass
 from dualread.models.adapters import merge
-from dualread.models.backbones.checkpoint import load
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import load, open_checkpoint
 from dualread.schema.backbones import AdapterSpec, CopyCheckpointSpec
 from dualread.stages import copy_checkpoint
 from tests import families

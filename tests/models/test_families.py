@@ -12,7 +12,7 @@ from dualread.errors import TrainingError
 from dualread.models import prefixes, prompts
 from dualread.models.actor import ReadSpec, SeededDecoding, read_states, take_measure
 from dualread.models.backbones import parts
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay.of_generation import Collected

@@ -10,8 +10,8 @@ from dualread.models import prefixes
 from dualread.models import probe as probing
 from dualread.models.actor import ReadSpec, read_states
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.probe import probe
 from dualread.models.replay import agreement, forward
 from dualread.schema.recorded import Facts

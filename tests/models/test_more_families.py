@@ -12,8 +12,8 @@ from dualread.errors import ArtifactError, TrainingError
 from dualread.models import own_pass
 from dualread.models.actor import ReadSpec, SeededDecoding, read_states
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.choices import choices_of, score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.probe import probe

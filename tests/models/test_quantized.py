@@ -9,8 +9,7 @@ from bitsandbytes.functional import dequantize_4bit, int8_vectorwise_dequant
 
 from dualread.errors import ConfigError
 from dualread.models import own_pass
-from dualread.models.backbones.checkpoint import load
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import load, open_checkpoint
 from dualread.schema.backbones import Opening
 from tests.architectures import both
 from tests.tiny import MODEL, image

@@ -10,7 +10,7 @@ from transformers import AutoModelForImageTextToText
 from dualread.errors import DataError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay.forward import evidence_state
 from dualread.models.replay.of_generation import Collected

@@ -12,7 +12,7 @@ from dualread.apps.serve.vllm_process import ReadersVectors
 from dualread.errors import ConfigError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.prompts import Turn
 from dualread.models.replay import of_generation

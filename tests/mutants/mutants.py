@@ -108,7 +108,7 @@ MUTANTS = (
     ),
     Mutant(
         "a token that touches the answer is of the answer",
-        "grading/spans.py",
+        "grading/answers.py",
         "return tuple(t for t, (first, last) in enumerate(spans) if max(first, start) < min(last, end))",
         "return tuple(t for t, (first, last) in enumerate(spans) if max(first, start) <= min(last, end))",
         ("grading/test_spans.py", "models/replay/test_positions.py"),
@@ -250,8 +250,8 @@ MUTANTS = (
     Mutant(
         "shuffled images may be of the same patient",
         "models/images/shuffled.py",
-        'return other["cluster_id"] != image["cluster_id"] and same_number and same_roles',
-        "return same_number and same_roles",
+        'of_others = (other for other in following if other["cluster_id"] != image["cluster_id"])',
+        'of_others = (other for other in following if other["image_id"] != image["image_id"])',
         ("models/test_conditions.py",),
     ),
     Mutant(

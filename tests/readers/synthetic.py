@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from dualread.readers.base import Answers, Examples, FittedReader, ViewAnswers, Weights, settings_of
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings
 
 D = 6
 TENSORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")

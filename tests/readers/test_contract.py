@@ -14,7 +14,7 @@ from dualread.plugins import module_of
 from dualread.readers.answers import TOKENS
 from dualread.readers.base import Answers, Examples, FittedReader, fit, load, score, settings_of
 from dualread.readers.declarations import declared
-from dualread.schema.plugin_settings import settings_class
+from dualread.schema.base import settings_class
 from dualread.schema.replay import OPTIONAL_TENSORS
 from tests.readers import synthetic
 

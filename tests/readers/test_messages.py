@@ -11,7 +11,7 @@ from dualread.readers.artifact import load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, ViewAnswers, Weights
 from dualread.readers.calibration.platt import fit_platt
 from dualread.readers.calibration.temperature import fit_temperature
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings
 from tests import golden
 from tests.readers import synthetic
 from tests.readers.test_expected_confidence import confidence, flat

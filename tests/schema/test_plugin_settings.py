@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from dualread import plugins
 from dualread.errors import ConfigError
+from dualread.schema.base import NoSettings, settings_class
 from dualread.schema.explained import plugin_settings
-from dualread.schema.plugin_settings import NoSettings, settings_class
 
 WITH_SETTINGS = ["corpora", "datasets", "generation", "readers", "training"]
 READ = """

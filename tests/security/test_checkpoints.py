@@ -8,8 +8,7 @@ import time
 import pytest
 
 from dualread.errors import DualReadError
-from dualread.models.backbones.checkpoint import check
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import check, open_checkpoint
 from tests import families
 from tests.models.backbones.damage import edit_json
 

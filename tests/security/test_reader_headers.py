@@ -5,8 +5,9 @@ from functools import partial
 
 import pytest
 
+from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import OpenActor
-from dualread.apps.score.loading import ScorerChoice, load
+from dualread.apps.score.loading import load
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import DualReadError
 from tests.apps.score import small

@@ -9,7 +9,7 @@ import pytest
 
 from dualread.errors import DualReadError
 from dualread.models.adapters import merge
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from tests import families
 from tests.models.backbones.damage import edit_json

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import dualread
+from dualread import limits
 from dualread.apps import main as program
 from dualread.apps.evaluate.files import as_texts
-from dualread.data.tables import parquet
 from dualread.errors import DataError
 from tests.drawn import attempt
 
@@ -53,12 +53,12 @@ def test_a_parquet_whose_equal_texts_take_no_room_is_refused_before_they_are_rea
         **{"note": ["y" * 9000] * 50},
     }
     pl.DataFrame(table).write_parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr(parquet, "_LARGEST_TEXTS", 49_999)
+    monkeypatch.setattr(limits, "COLUMN_BYTES", 49_999)
     with pytest.raises(DataError, match=r"a\.parquet: column 'answer' holds more than 49,999 bytes"):
         dualread.evaluate(tmp_path / "a.parquet")
-    monkeypatch.setattr(parquet, "_LARGEST_TEXTS", 50_000)  # the column that is not used does not count
+    monkeypatch.setattr(limits, "COLUMN_BYTES", 50_000)  # the column that is not used does not count
     assert dualread.evaluate(tmp_path / "a.parquet", replicates=0).unused
-    monkeypatch.setattr(parquet, "LARGEST_ROWS", 49)
+    monkeypatch.setattr(limits, "TABLE_ROWS", 49)
     with pytest.raises(DataError, match=r"a\.parquet: has 4 columns and 50 rows, expected at most"):
         dualread.evaluate(tmp_path / "a.parquet")
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from PIL import Image
 
+from dualread import limits
 from dualread.errors import ArtifactError
 from dualread.models.backbones import trial
 from dualread.models.backbones.checkpoint import read_config
@@ -43,7 +44,7 @@ DOUBLED = "{%- set ns = namespace(x='x') -%}{%- for a in range(60) -%}{%- set ns
     ],
 )
 def test_a_template_without_an_end_is_refused(folder, monkeypatch, start):
-    monkeypatch.setattr(trial, "SECONDS", 1.0)
+    monkeypatch.setattr(limits, "TEMPLATE_SECONDS", 1.0)
     file = folder / "chat_template.jinja"
     file.write_text(start + file.read_text())
     started = time.monotonic()
@@ -60,7 +61,7 @@ def test_a_template_without_an_end_for_one_question_is_refused(folder, monkeypat
     encoder = Encoder(load_processor(folder, families.SETTINGS), config, families.SETTINGS)
     picture = Image.new("RGB", (64, 64))
     assert encoder.inputs("Is this a liver?", [picture])
-    monkeypatch.setattr(trial, "SECONDS", 1.0)
+    monkeypatch.setattr(limits, "TEMPLATE_SECONDS", 1.0)
     started = time.monotonic()
     with pytest.raises(ArtifactError, match=r"does not end within 1 seconds for the question 'Is this a spleen\?'"):
         encoder.inputs("Is this a spleen?", [picture])
@@ -69,7 +70,7 @@ def test_a_template_without_an_end_for_one_question_is_refused(folder, monkeypat
 
 
 def test_limits_hold_in_the_main_thread(monkeypatch):
-    monkeypatch.setattr(trial, "SECONDS", 0.1)
+    monkeypatch.setattr(limits, "TEMPLATE_SECONDS", 0.1)
     with pytest.raises(trial.LimitError, match="takes more memory"), trial.within_limits():
         raise MemoryError
     with ThreadPoolExecutor(1) as other, trial.within_limits():
@@ -117,6 +118,6 @@ def test_an_action_that_ends_is_called_here_unless_it_ends_its_process(tmp_path)
 
 
 def test_a_busy_machine_makes_no_template_endless(monkeypatch):
-    monkeypatch.setattr(trial, "SECONDS", 0.2)
+    monkeypatch.setattr(limits, "TEMPLATE_SECONDS", 0.2)
     assert trial.trouble(lambda: time.sleep(1)) is None  # as long as others compute, this process does not
     assert trial.trouble(lambda: os._exit(0)) == "ends its process"

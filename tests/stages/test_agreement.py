@@ -8,8 +8,8 @@ from safetensors.torch import load_file, save_file
 
 from dualread.errors import DataError, ReplayDisagreementError
 from dualread.models.actor import Request
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.replay import agreement
 from dualread.schema.replay import Agreement
 from dualread.stages import generate, replay

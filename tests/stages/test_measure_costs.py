@@ -5,9 +5,9 @@ from dualread.artifacts.tables import read_table
 from dualread.errors import ArtifactError
 from dualread.readers.artifact import save_reader
 from dualread.readers.base import FittedReader, Weights
+from dualread.schema.base import NoSettings
 from dualread.schema.columns import COSTS
 from dualread.schema.metrics import MeasureCostsSpec
-from dualread.schema.plugin_settings import NoSettings
 from dualread.stages import measure_costs
 from tests.specs import changed
 from tests.stages import shards

@@ -15,8 +15,7 @@ from transformers import PrinterCallback
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from dualread.data.images import open_image
-from dualread.models.backbones.checkpoint import load
-from dualread.models.backbones.opened import Opened
+from dualread.models.backbones.checkpoint import Opened, load
 from dualread.models.backbones.processor import load_processor
 from dualread.training import _grpo_trainer, trainer
 from dualread.training._arguments import arguments

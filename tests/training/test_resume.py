@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dualread.progress import STEPS, read_steps
-from dualread.training._checkpoints import newest_complete, seal
 from dualread.training.grpo import train
+from dualread.training.job import newest_complete, seal
 from dualread.training.trainer import SECONDS
 
 # Two passes of two completions per step, and a reference model: both have to be restored.

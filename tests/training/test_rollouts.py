@@ -6,7 +6,7 @@ import torch
 from tests.architectures import both
 from tests.tiny import MODEL, image
 
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.seeding import generator
 from dualread.training import _grpo_trainer, _rollouts, dcpo, vl_calibration
 from dualread.training._reference import for_sampling

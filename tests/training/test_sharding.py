@@ -42,7 +42,7 @@ COPIED = """
 import torch
 
 from dualread.models.actor import EncodedRequest
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation._transformers_stream import complete
 from dualread.models.generation.drawn import Rollout, drawn_with
 

@@ -32,9 +32,8 @@ import torch
 
 from dualread.errors import DualReadError
 from dualread.models import own_pass, prompts
-from dualread.models.backbones.checkpoint import copy_processor, load
+from dualread.models.backbones.checkpoint import Opened, copy_processor, load
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened
 from dualread.models.conditions import Asked
 from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import Core

@@ -13,7 +13,7 @@ import polars as pl
 from dualread.apps.ask.study import Asking, ShardRequests
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.models.actor import ReadSpec, read_states
-from dualread.models.backbones.opened import Opened, open_checkpoint
+from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.schema.columns import CHOICES, GENERATIONS
 from dualread.schema.recorded import Facts
 from dualread.schema.study import Config

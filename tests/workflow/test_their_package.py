@@ -11,7 +11,7 @@ import pytest
 
 from dualread.artifacts.tensors import read_tensors
 from dualread.models import own_pass, prompts
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.rest

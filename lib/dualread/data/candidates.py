@@ -15,8 +15,6 @@ import polars as pl
 from dualread.errors import refuse
 from dualread.grading.canonical import canonical
 
-__all__ = ["LARGEST_COMPARED", "Group", "golds", "groups_of", "named_pairs"]
-
 # Questions in a group up to which every two are compared. A digest takes .34 microseconds, so a million questions in
 # groups of this size take 11 minutes at most; in one group they would take four days. The largest group of the paper's
 # study has 257 questions (SLAKE-train).

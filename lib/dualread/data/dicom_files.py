@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from dualread import limits
 from dualread.data.images import check_size
 from dualread.errors import DataError
 
@@ -25,9 +26,6 @@ GRAY = ("MONOCHROME1", "MONOCHROME2")
 COLORS = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT")  # pydicom returns RGB for all of them
 _DEFLATED = b"1.2.840.10008.1.2.1.99"  # pydicom unpacks such a file whatever its size
 _ITEM_TAGS = (b"\xfe\xff\x00\xe0", b"\xff\xfe\xe0\x00")  # in either order of bytes
-_MOST_ITEMS = 200_000  # each takes 100 microseconds and 1.4 kB; thousands of frames have some ten each
-_GDCM_BYTES = 8_000_000_000  # of memory that its process may ask for
-_GDCM_SECONDS = 60  # for one image
 # A damaged file can end GDCM, and the process that it is in. A request is a line with the size of a file and the number
 # of a frame, and the file; an answer is a line with its size, and an array in numpy's format.
 _GDCM = """
@@ -81,8 +79,8 @@ def opened(content: bytes, name: str, frame: int | None) -> Iterator[Any]:
         raise DataError(f"{name}: is a DICOM file. {advice}") from None
     if _DEFLATED in content:
         raise DataError(f"{name}: a deflated DICOM file, which is not read. Save it uncompressed.")
-    if (n := sum(map(content.count, _ITEM_TAGS))) > _MOST_ITEMS:
-        limit = f"expected at most {_MOST_ITEMS:,}. Export the picture alone."
+    if (n := sum(map(content.count, _ITEM_TAGS))) > limits.DICOM_ITEMS:
+        limit = f"expected at most {limits.DICOM_ITEMS:,}. Export the picture alone."
         raise DataError(f"{name}: a DICOM file with {n:,} items, {limit}")
     logger = logging.getLogger("pydicom")
     level = logger.level
@@ -164,11 +162,11 @@ def _decoded_by_gdcm(content: bytes, frame: int) -> np.ndarray:
     """Return the stored values of a frame; OSError, ValueError or EOFError if they cannot be decoded."""
     with _lock:
         if not _processes:
-            command = [sys.executable, "-P", "-W", "ignore", "-c", _GDCM, str(_GDCM_BYTES)]
+            command = [sys.executable, "-P", "-W", "ignore", "-c", _GDCM, str(limits.GDCM_BYTES)]
             pipe, nothing = subprocess.PIPE, subprocess.DEVNULL  # decoders write what they like on standard error
             _processes.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing))
         process: Any = _processes[0]
-        watch = threading.Timer(_GDCM_SECONDS, process.kill)
+        watch = threading.Timer(limits.GDCM_SECONDS, process.kill)
         watch.start()
         try:
             process.stdin.write(b"%d %d\n" % (len(content), frame) + content)

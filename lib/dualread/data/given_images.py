@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from dualread import limits
 from dualread.data import dicom, dicom_files
-from dualread.data.images import MAX_FILE_BYTES, MAX_FRAMES, MAX_IMAGE_PIXELS, Decoded, decode, opened, read_file
+from dualread.data.images import Decoded, decode, opened, read_file
 from dualread.errors import DataError, in_a_line
 from dualread.schema.data import CtWindows
 
@@ -160,7 +161,7 @@ def _chosen_frame(content: bytes, name: str) -> tuple[int | None, tuple[str, ...
 def _whole_pages(image: Image.Image) -> list[int]:
     """Return the pages of a TIFF that are pictures of their own, at most the first two."""
     pages = []
-    for page in range(MAX_FRAMES):
+    for page in range(limits.IMAGE_FRAMES):
         try:
             image.seek(page)
         except EOFError:
@@ -178,8 +179,8 @@ def _are_equal(image: Image.Image) -> bool:
     image.seek(0)
     first = _frame(image)
     try:
-        for i in range(1, MAX_FRAMES):
-            if (i + 1) * image.width * image.height > MAX_IMAGE_PIXELS:
+        for i in range(1, limits.IMAGE_FRAMES):
+            if (i + 1) * image.width * image.height > limits.IMAGE_PIXELS:
                 break
             image.seek(i)
             if image.size != first.shape[1::-1]:
@@ -204,15 +205,15 @@ def _without_windows(decoded: Decoded, ct_windows: CtWindows | None) -> Decoded:
 
 def _content(file: Any) -> bytes:
     try:
-        content = file.read(MAX_FILE_BYTES + 1)
+        content = file.read(limits.IMAGE_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a closed file
         raise DataError(f"the file object of the image cannot be read ({error}). Open it again.") from error
     if not isinstance(content, bytes):
         raise DataError("the file object of the image gives text. Open the file in binary mode ('rb').")
     if not content:
         raise DataError("the file object of the image is at its end. Seek to its beginning: file.seek(0).")
-    if len(content) > MAX_FILE_BYTES:
-        raise DataError(f"the file object of the image has more than {MAX_FILE_BYTES} bytes. Shrink the image.")
+    if len(content) > limits.IMAGE_BYTES:
+        raise DataError(f"the file object of the image has more than {limits.IMAGE_BYTES} bytes. Shrink the image.")
     return content
 
 

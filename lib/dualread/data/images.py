@@ -18,16 +18,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
+from dualread import limits
 from dualread.data.gray import SAY_BITS, right_aligned, to_8_bits
 from dualread.errors import DataError
 
 # Pillow knows forty more. Some start a program (EPS: Ghostscript), most are hardly ever read by anyone.
 FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 # Pillow's own limit against decompression bombs, fixed here because other libraries may change Pillow's setting.
-MAX_IMAGE_PIXELS = 89_478_485
-MAX_FILE_BYTES = 1_000_000_000
-MAX_FRAMES = 1000  # Pillow has to read a file from its first frame to the one that is wanted
-_MOST_SCANS = 100  # of a JPEG; each decodes the whole picture again, and can be a few bytes
 FEW_LEVELS = 4
 _LITTLE_CONTRAST = 16  # of 255
 _DARK_COLOR = 64  # of 255
@@ -90,8 +87,8 @@ def decode(
         bits: How many bits of a 16-bit gray picture count if the file does not say it.
 
     Raises:
-        DataError: The file is missing, truncated, or no image of `FORMATS`; has more than `MAX_IMAGE_PIXELS` pixels, or
-            no such frame; has signed or 32-bit values, whose range is unknown, or CIELAB colors; or uses a small part
+        DataError: The file is missing, truncated, or no image of `FORMATS`; has too many pixels (`limits`), or no such
+            frame; has signed or 32-bit values, whose range is unknown, or CIELAB colors; or uses a small part
             of 16 bits and says no number of bits.
     """
     if isinstance(source, Image.Image):
@@ -170,15 +167,15 @@ def read_file(path: Path) -> bytes:
 
     Raises:
         DataError: It is missing, cannot be read, is no plain file (a pipe would never end), or has more than
-            `MAX_FILE_BYTES`.
+            `limits.IMAGE_BYTES`.
     """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise DataError(f"{path}: the image cannot be read (it is no plain file). Give an image file.")
-        if status.st_size > MAX_FILE_BYTES:
+        if status.st_size > limits.IMAGE_BYTES:
             raise DataError(
-                f"{path}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} of an image are read. Shrink it."
+                f"{path}: has {status.st_size} bytes; at most {limits.IMAGE_BYTES} of an image are read. Shrink it."
             )
         return path.read_bytes()
     except FileNotFoundError as error:
@@ -199,12 +196,12 @@ def n_pixels(content: bytes) -> int:
 
 
 def check_size(name: Path | str, width: int, height: int) -> None:
-    """Refuse an image with more than `MAX_IMAGE_PIXELS` pixels.
+    """Refuse an image with more than `limits.IMAGE_PIXELS` pixels.
 
     Raises:
         DataError: It has.
     """
-    if width * height > MAX_IMAGE_PIXELS:
+    if width * height > limits.IMAGE_PIXELS:
         raise DataError(_too_large(name, f"{width} x {height}"))
 
 
@@ -216,8 +213,8 @@ def opened(content: bytes, name: str) -> Iterator[Image.Image]:
         DataError: See `decode`.
     """
     with refusing(name), _opened(content) as image:
-        if image.format in ("JPEG", "MPO") and content.count(b"\xff\xda") > _MOST_SCANS:
-            raise DataError(f"{name}: a JPEG of more than {_MOST_SCANS} scans. Save it again as baseline JPEG.")
+        if image.format in ("JPEG", "MPO") and content.count(b"\xff\xda") > limits.JPEG_SCANS:
+            raise DataError(f"{name}: a JPEG of more than {limits.JPEG_SCANS} scans. Save it again as baseline JPEG.")
         check_size(name, *image.size)
         yield image
 
@@ -243,8 +240,9 @@ def refusing(name: str) -> Iterator[None]:
 
 
 def _seek(image: Image.Image, frame: int, name: str) -> None:
-    if not 1 <= frame <= MAX_FRAMES or frame * image.width * image.height > MAX_FRAMES * MAX_IMAGE_PIXELS:
-        raise DataError(f"{name}: frame {frame}, expected 1 to {MAX_FRAMES}. Put the frame into a file of its own.")
+    most, n_pixels = limits.IMAGE_FRAMES, image.width * image.height
+    if not 1 <= frame <= most or frame * n_pixels > most * limits.IMAGE_PIXELS:
+        raise DataError(f"{name}: frame {frame}, expected 1 to {most}. Put the frame into a file of its own.")
     try:
         image.seek(frame - 1)
     except EOFError as error:
@@ -275,7 +273,7 @@ def _opened(content: bytes) -> Image.Image:
 
 
 def _too_large(name: Path | str, size: str) -> str:
-    return f"{name}: the image is too large ({size}); at most {MAX_IMAGE_PIXELS} pixels are read. Shrink it."
+    return f"{name}: the image is too large ({size}); at most {limits.IMAGE_PIXELS} pixels are read. Shrink it."
 
 
 def _shown(image: Image.Image, name: str, bits: int | None, content: bytes) -> Decoded:

@@ -34,8 +34,7 @@ STRICT_SAME_ANSWER_CCG_AUC = PairMetric(
     head="Same answer",
     better="higher",
     value=on_columns(
-        grounding.strict_ccg_auc,
-        *("confidence_real", "confidence_fixed", "correct_real", "correct_donor", *_CANONICAL),
+        grounding.strict_ccg_auc, *("confidence_real", "confidence_fixed", "correct_real", "correct_donor", *_CANONICAL)
     ),
     mask=strict_decisive,
     of_pairs=PairMean(values=preference("fixed", strict_decisive)),

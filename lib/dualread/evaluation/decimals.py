@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_array", "as_float64", "as_number", "once_float32"]
-
-
 _EXACT = 13  # up to 10**13, and down to 10**-13 with nine digits
 _LONG = 15  # digits: more than the shares of up to 2,000 draws have that are float32, too
 

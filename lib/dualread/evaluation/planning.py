@@ -10,16 +10,13 @@ more images are needed.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 
 import numpy as np
 import scipy  # loads its submodules when they are first used
 from scipy.special import expit, ndtr, ndtri
 
-from dualread.evaluation.metrics.risk_control import DELTA, risk_p_values, smallest_certified
+from dualread.evaluation.metrics.risk_control import DELTA, certifies_any, risk_p_values, smallest_certified
 from dualread.seeding import generator
-
-__all__ = ["ENOUGH", "LARGEST", "REPETITIONS", "Expected", "Planned", "images_needed", "planned"]
 
 ENOUGH = 0.8  # "N images certify something" means: in this share of validation sets
 LARGEST = 50_000  # number of answers of the largest simulated validation set
@@ -133,8 +130,13 @@ def planned(expected: Expected, *, target_risk: float, delta: float = DELTA) -> 
 def _enough(expected: Expected, n_images: int, target_risk: float, delta: float) -> bool:
     """Return whether `ENOUGH` of the validation sets certify some threshold; simulates until it is clear."""
     allowed = round((1 - ENOUGH) * REPETITIONS)
-    failed = (share is None for share in _kept(expected, n_images, target_risk, delta))
-    return len(list(islice(filter(None, failed), allowed + 1))) <= allowed
+    risks = {"target_risk": target_risk, "delta": delta, "max_per_image": expected.max_per_image}
+    certified = (certifies_any(*answers, **risks) for answers in _validation_sets(expected, n_images))
+    n_certified = n_failed = 0
+    while n_failed <= allowed and n_certified < REPETITIONS - allowed:
+        is_certified = next(certified)
+        n_certified, n_failed = n_certified + is_certified, n_failed + (not is_certified)
+    return n_failed <= allowed
 
 
 def _kept(expected: Expected, n_images: int, target_risk: float, delta: float) -> Iterator[float | None]:
@@ -142,18 +144,25 @@ def _kept(expected: Expected, n_images: int, target_risk: float, delta: float) -
     mean, deviation = _log_odds(expected.accuracy, expected.auroc)
     new = expit(mean + deviation * _GRID)
     images = np.repeat(np.arange(n_images), expected.per_image)
+    for confidence, correct in _validation_sets(expected, n_images):
+        levels, p = risk_p_values(
+            confidence.ravel(), correct.ravel(), images, target_risk=target_risk, max_per_image=expected.max_per_image
+        )
+        certified = smallest_certified(levels, p, target_risk=target_risk, delta=delta)
+        yield None if certified is None else float((new >= certified).mean())
+
+
+def _validation_sets(expected: Expected, n_images: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield confidences, float64 [images, answers], and whether each answer is right."""
+    mean, deviation = _log_odds(expected.accuracy, expected.auroc)
     for repetition in range(REPETITIONS):
         # Larger validation sets have the images of the smaller ones, so that a comparison of sizes has less noise.
         rng = generator("planning", repetition)
         draws = rng.standard_normal((n_images, 2 + 2 * expected.per_image))
         shared, single = draws[:, :2, np.newaxis], draws[:, 2:].reshape(n_images, 2, -1)
         normal = np.sqrt(_OF_IMAGE) * shared + np.sqrt(1 - _OF_IMAGE) * single
-        confidence, luck = expit(mean + deviation * normal[:, 0]).ravel(), ndtr(normal[:, 1]).ravel()
-        levels, p = risk_p_values(
-            confidence, luck < confidence, images, target_risk=target_risk, max_per_image=expected.max_per_image
-        )
-        certified = smallest_certified(levels, p, target_risk=target_risk, delta=delta)
-        yield None if certified is None else float((new >= certified).mean())
+        confidence = expit(mean + deviation * normal[:, 0])
+        yield confidence, ndtr(normal[:, 1]) < confidence
 
 
 @lru_cache(maxsize=256)

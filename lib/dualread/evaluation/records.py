@@ -59,7 +59,12 @@ def _matrix(metrics: pl.DataFrame, domains: Sequence[str], names: Sequence[str])
         & pl.col("metric").is_in(names)
     )
     values = [pl.col("estimate").filter(pl.col("metric") == name).first().alias(name) for name in names]
-    reasons = [_reason(name).alias(f"why_{name}") for name in names]
+    reasons = []  # why a run has no value of a metric, such as "auroc: one class only"; null where it has one
+    for name in names:
+        of_metric = pl.col("metric") == name
+        missing = pl.when(pl.col("domain").first() == "ood_ccg").then(pl.lit("no mean")).otherwise(pl.lit("missing"))
+        reason = pl.when(of_metric.any()).then(pl.col("reason").filter(of_metric).first()).otherwise(missing)
+        reasons.append((pl.lit(f"{name}: ") + reason).alias(f"why_{name}"))
     why = pl.concat_str([f"why_{name}" for name in names], separator="; ", ignore_nulls=True)
     return (
         chosen.group_by(_ROW)
@@ -68,11 +73,3 @@ def _matrix(metrics: pl.DataFrame, domains: Sequence[str], names: Sequence[str])
         .select(*_ROW, *names, "reason")
         .sort(_ROW)
     )
-
-
-def _reason(name: str) -> pl.Expr:
-    """Return why a run has no value of a metric, such as "auroc: one class only"; null where it has one."""
-    of_metric = pl.col("metric") == name
-    missing = pl.when(pl.col("domain").first() == "ood_ccg").then(pl.lit("no mean")).otherwise(pl.lit("missing"))
-    reason = pl.when(of_metric.any()).then(pl.col("reason").filter(of_metric).first()).otherwise(missing)
-    return pl.lit(f"{name}: ") + reason

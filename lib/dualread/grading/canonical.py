@@ -42,8 +42,6 @@ from dualread import source_snapshot as source_snapshot
 from dualread.errors import ConfigError
 from dualread.grading.typography import untyped
 
-__all__ = ["canonical", "is_correct", "question_key"]
-
 DATA_FILES = ("grading/equivalences.json", "grading/singular.json")
 
 _BEGINS_NUMBER = re.compile(r"(?<!-)-(?=\.?[0-9])|(?<!\.)\.(?=[0-9])")

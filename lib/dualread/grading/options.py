@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dualread.grading.canonical import canonical, question_key
 
-__all__ = ["WAYS", "accepted", "name_of", "option_of", "ways_of"]
-
 # "A", "(a)", "[B]", "C.", "Option D", "The answer is (A)", and what follows the letter behind a separator.
 _LETTER = re.compile(
     r"(?:(?:the )?(?:(?:correct|right|best|final) )?(?:answer|option|choice)(?: is)?:? )?"

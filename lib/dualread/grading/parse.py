@@ -20,8 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-__all__ = ["Parsed", "parse_blocks"]
-
 Status = Literal["valid", "invalid_confidence", "invalid_answer", "invalid_both", "no_end_of_thinking"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -79,7 +77,9 @@ def parse_blocks(text: str, read_confidence: ReadConfidence, thinking_ends: str 
     block, answer_block = block_span(text, "confidence"), block_span(text, "answer")
     if block is not None and not _within(block, answer_block) and not _within(answer_block, block):
         confidence, parts = read_confidence(text[block[0] : block[1]])
-    status = _status(answer is not None, confidence is not None)
+    status: Status = "valid" if confidence is not None else "invalid_confidence"
+    if answer is None:
+        status = "invalid_answer" if confidence is not None else "invalid_both"
     return Parsed(answer=answer, confidence=confidence, status=status, parts=parts)
 
 
@@ -112,9 +112,3 @@ def block_span(text: str, tag: str) -> tuple[int, int] | None:
 def _within(inner: tuple[int, int] | None, outer: tuple[int, int] | None) -> bool:
     """Return whether `inner` lies inside `outer`. Blocks that only overlap are invalid for the tags inside them."""
     return inner is not None and outer is not None and outer[0] < inner[0] and inner[1] < outer[1]
-
-
-def _status(has_answer: bool, has_confidence: bool) -> Status:
-    if has_answer:
-        return "valid" if has_confidence else "invalid_confidence"
-    return "invalid_answer" if has_confidence else "invalid_both"

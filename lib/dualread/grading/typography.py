@@ -14,8 +14,6 @@ The form is Unicode NFKC, with these decisions:
 import unicodedata
 from itertools import groupby
 
-__all__ = ["untyped"]
-
 _APOSTROPHES = "`\u00b4\u02b9\u02bb\u02bc\u02bd\u055a\u05f3\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a"
 _QUOTES = "\u00ab\u00bb\u02ba\u02ee\u05f4\u201c\u201d\u201e\u201f\u2033\u2036\u275d\u275e\u301d\u301e\u301f"
 _DASHES = "\u02d7\u2043\u2212"  # and the category Pd
@@ -34,13 +32,11 @@ def untyped(text: str) -> str:
     if text.isascii() and text.isprintable() and "`" not in text:
         return text
     text = text.translate(_CHARACTERS)
-    return unicodedata.normalize("NFC", text if len(text) <= _SHORT else _with_few_marks(text))
-
-
-def _with_few_marks(text: str) -> str:
-    """Cut each run of combining marks to 30, which no language exceeds: to order n of them takes n^2 steps."""
-    runs = (list(run) for _, run in groupby(text, lambda character: unicodedata.combining(character) > 0))
-    return "".join("".join(run[:_MOST_MARKS] if unicodedata.combining(run[0]) else run) for run in runs)
+    if len(text) > _SHORT:
+        # A run of combining marks is cut to 30, which no language exceeds: to order n of them takes n^2 steps.
+        runs = (list(run) for _, run in groupby(text, lambda character: unicodedata.combining(character) > 0))
+        text = "".join("".join(run[:_MOST_MARKS] if unicodedata.combining(run[0]) else run) for run in runs)
+    return unicodedata.normalize("NFC", text)
 
 
 class _Characters(dict[int, str]):

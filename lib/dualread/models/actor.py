@@ -19,8 +19,8 @@ from dualread.schema.base import ConfiguredPlugin
 from dualread.seeding import generator
 
 if TYPE_CHECKING:
+    from dualread.models.backbones.checkpoint import Opened
     from dualread.models.backbones.encode import EncodedPrompt, Encoder
-    from dualread.models.backbones.opened import Opened
     from dualread.models.images.base import Shown
     from dualread.models.prompts import Turn
     from dualread.models.replay.replayed import Replayed

@@ -53,7 +53,9 @@ def each_batch(
         results = None if file is None else _read(file, kinds)
         if results is None or len(results) != len(batch):
             results = compute(batch)
-            kept.keep(name, functools.partial(_write, results))
+            arrays: dict[str, np.ndarray] = {}
+            header = {"results": [_packed(result, arrays) for result in results]}
+            kept.keep(name, functools.partial(write_tensors, tensors=arrays, header=header))
         else:
             kept.n_read += 1
         yield batch, results
@@ -86,12 +88,6 @@ def _content(value: Any) -> Any:
     if isinstance(value, ChangedImage):
         return [content_sha256(value.source), value.content, value.changes, value.draw]
     return content_sha256(value) if isinstance(value, Path | Image) else value
-
-
-def _write(results: Sequence[Any], file: Path) -> None:
-    arrays: dict[str, np.ndarray] = {}
-    packed = [_packed(result, arrays) for result in results]
-    write_tensors(file, arrays, {"results": packed})
 
 
 def _read(file: Path, kinds: Sequence[type]) -> list[Any] | None:

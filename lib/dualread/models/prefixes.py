@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened
 from dualread.schema.recorded import READS
 
 PASS_TOKENS = {False: 1536, True: 8192}  # by whether the model is on a GPU

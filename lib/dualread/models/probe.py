@@ -15,8 +15,8 @@ from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models import own_pass
 from dualread.models.actor import EncodedRequest, ReadSpec, SeededDecoding
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import long_text
 from dualread.models.backbones.tokenizer import ids_alone
 from dualread.models.generation._transformers_stream import complete

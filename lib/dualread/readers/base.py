@@ -14,8 +14,7 @@ from dualread import plugins
 from dualread.errors import ConfigError, ReaderError, UndefinedScoreError, UnfittedError, in_a_line
 from dualread.readers.answers import COLUMNS, Answers, Examples, ViewAnswers
 from dualread.readers.declarations import name_of
-from dualread.schema.base import Section, Wire
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings, Section, Wire
 
 # All that the file of a reader needs is imported from here.
 __all__ = [

@@ -12,7 +12,7 @@ Each declaration is one assignment of a literal at top level, and has a default:
     NULL: bool. Whether the method is a null: it sees neither the image nor a state. A method that does not exceed
         it has not been shown to use the image. Default: False.
 
-A class `Settings` says what the config may set (`schema.plugin_settings`).
+A class `Settings` says what the config may set (`schema.base.settings_class`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dualread.errors import ConfigError
+from dualread.grading.answers import stated_percent
 from dualread.grading.canonical import canonical
 from dualread.grading.contracts.single import parse
-from dualread.grading.stated import stated_percent
 from dualread.readers.base import Answers, Scores, ViewAnswers
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 

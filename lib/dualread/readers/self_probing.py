@@ -1,7 +1,7 @@
 """Self-probing: the probability that the actor states when asked about its answer (DualRead, app:baseline_protocols).
 
 The actor sees the image, the question and its answer again and is asked for one integer from 0 to 100. The reply is
-decoded greedily and read by `grading.stated`. An answer with an invalid reply keeps the confidence 0.5
+decoded greedily and read by `grading.answers`. An answer with an invalid reply keeps the confidence 0.5
 and is marked as imputed. Nothing is fitted.
 """
 

@@ -23,9 +23,7 @@ class Script:
 def environment(folder: Path) -> Environment:
     """Return the templates of a folder, and those that pages share; texts are escaped, unknown names are errors."""
     return Environment(
-        loader=FileSystemLoader([folder, _FOLDER]),
-        autoescape=select_autoescape(["jinja"]),
-        undefined=StrictUndefined,
+        loader=FileSystemLoader([folder, _FOLDER]), autoescape=select_autoescape(["jinja"]), undefined=StrictUndefined
     )
 
 

@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from dualread import plugins
-from dualread.schema.base import FORMS, NAME, Section
-from dualread.schema.plugin_settings import settings_class
+from dualread.schema.base import FORMS, NAME, Section, settings_class
 from dualread.schema.study import Config
 
 _BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}

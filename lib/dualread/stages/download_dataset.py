@@ -15,13 +15,10 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dualread import plugins
+from dualread import limits, plugins
 from dualread.errors import DataError, refuse
 from dualread.schema.data import DownloadDatasetSpec, DownloadFiles
 
-# An archive hardly compresses images, and compresses tables of text by a factor of about ten.
-MOST_EXPANSION = 200
-LONGEST_NAME = 255  # bytes, of a file or a folder, on any common file system
 # The zip module raises all of these for damaged, encrypted and unknown members.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
@@ -61,11 +58,7 @@ def _download(source: DownloadFiles, terms: str, out: Path) -> None:
 
     try:
         snapshot_download(
-            source.hub,
-            repo_type="dataset",
-            revision=source.revision,
-            local_dir=out,
-            allow_patterns=list(source.files),
+            source.hub, repo_type="dataset", revision=source.revision, local_dir=out, allow_patterns=list(source.files)
         )
     except (HfHubHTTPError, LocalEntryNotFoundError) as error:
         where = f"{source.hub} at {source.revision[:12]}: {type(error).__name__} ({' '.join(str(error).split())})"
@@ -88,7 +81,7 @@ def unpack(archive: Path) -> int:
 
     Raises:
         DataError: The archive is damaged; a member is a link, or would be written outside the folder or over another
-            file; or the members are more than `MOST_EXPANSION` times as large as the archive. Then nothing is unpacked.
+            file; or the members are too large for the archive (`limits`). Then nothing is unpacked.
     """
     try:
         with zipfile.ZipFile(archive) as content:
@@ -121,8 +114,8 @@ def _problems(archive: Path, members: Sequence[zipfile.ZipInfo]) -> Iterator[str
         kind = stat.S_IFMT(member.external_attr >> 16)  # 0 where the archive was not made on Unix
         if not target.is_relative_to(folder):
             yield f"member {member.filename!r} leaves the folder."
-        elif any(len(part.encode(errors="replace")) > LONGEST_NAME for part in target.parts):
-            yield f"member {member.filename[:40]!r}... has a name of more than {LONGEST_NAME} bytes."
+        elif any(len(part.encode(errors="replace")) > limits.NAME_BYTES for part in target.parts):
+            yield f"member {member.filename[:40]!r}... has a name of more than {limits.NAME_BYTES} bytes."
         elif kind not in (0, stat.S_IFREG):
             yield f"member {member.filename!r} is a link or a device, expected a file."
         elif target in seen or target in folders or seen & set(target.parents) or target.exists():
@@ -131,5 +124,5 @@ def _problems(archive: Path, members: Sequence[zipfile.ZipInfo]) -> Iterator[str
         folders.update(target.parents)
     # The module never unpacks more of a member than its declared size.
     declared, packed = sum(member.file_size for member in members), archive.stat().st_size
-    if declared > MOST_EXPANSION * packed:
-        yield f"{packed} bytes would become {declared}, more than {MOST_EXPANSION} times as much."
+    if declared > limits.EXPANSION * packed:
+        yield f"{packed} bytes would become {declared}, more than {limits.EXPANSION} times as much."

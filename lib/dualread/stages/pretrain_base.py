@@ -15,7 +15,7 @@ from dualread.schema.columns import TRAIN_LOG
 
 def compute(spec: PretrainBaseSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Train as the spec says; `manifest` is an input if the images come from a data set."""
-    from dualread.models.backbones.opened import Opened
+    from dualread.models.backbones.checkpoint import Opened
     from dualread.seeding import derive_seed
     from dualread.training.pretraining.exercises import DATA_FILES, TAGS
     from dualread.training.pretraining.loop import pretrain, report, tokenizer_texts

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dualread import plugins
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.probe import Probed, probe
 from dualread.schema.backbones import ProbeCheckpointSpec
 

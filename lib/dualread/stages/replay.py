@@ -26,7 +26,7 @@ from dualread.digests import artifact_digest
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, read_states, take_measure
-from dualread.models.backbones.opened import Opened, open_checkpoint
+from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.replay import agreement
 from dualread.models.replay.forward import TENSORS, middle_layer, of_layer, read_of_example

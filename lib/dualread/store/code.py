@@ -134,7 +134,15 @@ class CodeIndex(Modules):
                 isinstance(part, int) and self._source(owner).definitions[part].reach == "all" for owner, part in seen
             ):
                 seen = self._all_reached([(owner, HELD) for owner, part in seen if part == IMPORTED])
-            if packages := {owner.partition(".")[0] for owner, part in seen if self._is_computed(owner, part, seen)}:
+            # These compute the name of a module that they import; a module's `__getattr__` does so only if something
+            # takes a name from it that it does not spell.
+            if packages := {
+                owner.partition(".")[0]
+                for owner, part in seen
+                if isinstance(part, int)
+                and (it := self._source(owner).definitions[part]).reach == "package"
+                and (it.names != ("__getattr__",) or (owner, HELD) in seen)
+            }:
                 seen = self._all_reached(
                     [*seen, *((owner, HELD) for top in packages for owner in self._modules_below(top))]
                 )
@@ -158,12 +166,6 @@ class CodeIndex(Modules):
             before.update(dict.fromkeys(new, node))
             todo += new
         return []
-
-    def _is_computed(self, module: str, part: int | str, seen: set[Node]) -> bool:
-        """Return whether a part of a module computes the name of a module that it imports."""
-        # The `__getattr__` of a module does so only if something takes a name from it that it does not spell.
-        it = self._source(module).definitions[part] if isinstance(part, int) else None
-        return it is not None and it.reach == "package" and (it.names != ("__getattr__",) or (module, HELD) in seen)
 
     def _registering(self, module: str) -> list[str]:
         """Return the modules that register something when `module` is imported, in this order."""

@@ -158,7 +158,9 @@ def _effects(executed: Iterable[ast.AST | None], names: Names, local: Collection
             # Who knows what the function that it returns does; that of `partial` does what is bound.
             if names.target(part.func.func) not in _PURE - {"functools.partial"}:
                 return None
-        elif isinstance(part, ast.Call) and not _is_method_of_text(part.func):
+        elif isinstance(part, ast.Call):
+            if isinstance(part.func, ast.Attribute) and isinstance(getattr(part.func.value, "value", None), str):
+                continue  # a method of a text
             name = dotted(part.func)
             if name is None or name.partition(".")[0] in local:
                 return None
@@ -173,7 +175,11 @@ def _executed(node: ast.AST) -> Iterator[ast.AST | None]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             yield from _decorating(node)
-            yield from _executed_of(*node.args.defaults, *node.args.kw_defaults, *_annotations(node))
+            signature = node.args
+            arguments = [*signature.posonlyargs, *signature.args, *signature.kwonlyargs]
+            arguments += [argument for argument in (signature.vararg, signature.kwarg) if argument is not None]
+            annotations = [argument.annotation for argument in arguments]
+            yield from _executed_of(*signature.defaults, *signature.kw_defaults, *annotations, node.returns)
         case ast.Lambda():
             yield from _executed_of(*node.args.defaults, *node.args.kw_defaults)
         case ast.ClassDef():
@@ -203,13 +209,6 @@ def _executed_of(*nodes: ast.AST | None) -> Iterator[ast.AST | None]:
             yield from _executed(node)
 
 
-def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr | None]:
-    signature = node.args
-    arguments = (*signature.posonlyargs, *signature.args, *signature.kwonlyargs, signature.vararg, signature.kwarg)
-    yield from (argument.annotation for argument in arguments if argument is not None)
-    yield node.returns
-
-
 def _decorating(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Iterator[ast.AST | None]:
     for decorator in node.decorator_list:
         yield _Decorated(decorator, [], [])
@@ -218,8 +217,3 @@ def _decorating(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> 
 
 def _is_plain(target: ast.expr) -> bool:
     return isinstance(target, ast.Name) or (isinstance(target, ast.Tuple) and all(map(_is_plain, target.elts)))
-
-
-def _is_method_of_text(function: ast.expr) -> bool:
-    value = function.value if isinstance(function, ast.Attribute) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)

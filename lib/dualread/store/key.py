@@ -80,7 +80,7 @@ def _versions(package: str) -> tuple[tuple[str, str], ...]:
     known = _DISTRIBUTIONS.get(package, package)
     versions = _installed(known)
     if not versions and find_spec(package) is not None:
-        versions = tuple(row for name in _providers().get(package, ()) for row in _installed(name))
+        versions = tuple(row for name in sorted(_providers().get(package, ())) for row in _installed(name))
     return versions or ((_normal(known), _ABSENT),)
 
 
@@ -92,9 +92,7 @@ def _installed(distribution: str) -> tuple[tuple[str, str], ...]:
     return ((_normal(distribution), version.partition("+")[0]),)
 
 
-@cache
-def _providers() -> dict[str, list[str]]:
-    return {package: sorted(names) for package, names in importlib.metadata.packages_distributions().items()}
+_providers = cache(lambda: importlib.metadata.packages_distributions())
 
 
 def _normal(distribution: str) -> str:

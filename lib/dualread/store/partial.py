@@ -141,14 +141,15 @@ class _Work:
                 " checkpoints to resume from"
             )
             return False
-        self._stop = threading.Event()
-        threading.Thread(target=self._beat, args=(self._stop,), daemon=True).start()
-        return True
+        self._stop = stop = threading.Event()
 
-    def _beat(self, stop: threading.Event) -> None:
-        while not stop.wait(_HEARTBEAT_SECONDS):
-            with contextlib.suppress(OSError):
-                os.utime(self._lease)
+        def beat() -> None:
+            while not stop.wait(_HEARTBEAT_SECONDS):
+                with contextlib.suppress(OSError):
+                    os.utime(self._lease)
+
+        threading.Thread(target=beat, daemon=True).start()
+        return True
 
 
 _CURRENT: ContextVar[_Work | None] = ContextVar("partial work", default=None)

@@ -117,7 +117,9 @@ def parse(content: bytes, package: str, path: Path) -> Source:
     for name, target in _aliases(tree, package):
         bound.setdefault(name, set()).add(target)
     aliases = {name: tuple(sorted(targets)) for name, targets in sorted(bound.items())}
-    stars = tuple(sorted(set(_stars(tree, package))))
+    top = package.partition(".")[0]
+    froms = (part for part in walked(tree) if isinstance(part, ast.ImportFrom))
+    stars = tuple(sorted({_absolute(part, package) for part in froms if part.names[0].name == "*"}))
     names = Names(aliases, {name for node in statements for name in _bound_names(node)}, has_more=bool(stars))
     definitions = tuple(_definition(node, names, package) for node in statements)
     used = {use.partition(".")[0] for definition in definitions for use in definition.uses}
@@ -127,7 +129,12 @@ def parse(content: bytes, package: str, path: Path) -> Source:
         aliases=aliases,
         stars=stars,
         imports=tuple(dict.fromkeys(_imported_names(tree.body, package))),
-        unused=tuple(name for name in aliases if name not in used and _is_of_others(aliases[name], package)),
+        unused=tuple(
+            name
+            for name, targets in aliases.items()
+            if name not in used
+            and not all(target.partition(".")[0] == top or target == "typing.TYPE_CHECKING" for target in targets)
+        ),
         data_files=data_files,
     )
 
@@ -157,6 +164,9 @@ def _definition(node: ast.stmt, names: Names, package: str) -> Definition:
     bases = [base for part in classes for base in part.bases] if other is None else [other]
     is_constant = isinstance(node, ast.Assign | ast.AnnAssign) and any(_bound_names(node))
     is_program = isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
+    top = package.partition(".")[0]
+    texts = {part.value for part in walked(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+    spelled = {text for text in texts if text.startswith(f"{top}.") and all(map(str.isidentifier, text.split(".")))}
     all_uses = set(_uses(node))
     uses = {use for use in all_uses if names.may_have(use.partition(".")[0])}
     return Definition(
@@ -164,13 +174,13 @@ def _definition(node: ast.stmt, names: Names, package: str) -> Definition:
         digest=hashlib.sha256(ast.dump(node, **_DUMP).encode()).hexdigest(),
         uses=tuple(sorted(uses)),
         imports=tuple(sorted(set(_imported_names([node], package, inside=True)))),
-        texts=tuple(sorted(set(_texts(node, package.partition(".")[0])))),
+        texts=tuple(sorted(spelled)),
         at_import=import_effects(node, names),
         if_called=call_effects(node, names),
         bases=tuple(name for base in bases if (name := base_name(base))),
         has_hooks=has_hooks(node, names) if isinstance(node, ast.ClassDef) else other is None,
         registers=not is_constant and not is_program,
-        reach=_reach(node, all_uses, names, package.partition(".")[0]),
+        reach=_reach(node, all_uses, names, top),
     )
 
 
@@ -237,13 +247,6 @@ def _uses_in_texts(annotation: ast.AST) -> Iterator[str]:
                 continue
 
 
-def _texts(node: ast.AST, package: str) -> Iterator[str]:
-    constants = (part.value for part in walked(node) if isinstance(part, ast.Constant))
-    for value in constants:
-        if isinstance(value, str) and value.startswith(f"{package}.") and all(map(str.isidentifier, value.split("."))):
-            yield value
-
-
 def _bound_names(node: ast.AST) -> Iterator[str]:
     """Yield the names that a statement binds in its module, and perhaps others that are bound inside it."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -271,16 +274,6 @@ def _aliases(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
         elif isinstance(part, ast.ImportFrom):
             base = _absolute(part, package)
             yield from ((alias.asname or alias.name, f"{base}.{alias.name}") for alias in part.names)
-
-
-def _is_of_others(targets: tuple[str, ...], package: str) -> bool:
-    top = package.partition(".")[0]
-    return not all(target.partition(".")[0] == top or target == "typing.TYPE_CHECKING" for target in targets)
-
-
-def _stars(node: ast.AST, package: str) -> Iterator[str]:
-    imports = (part for part in walked(node) if isinstance(part, ast.ImportFrom))
-    yield from (_absolute(part, package) for part in imports if any(alias.name == "*" for alias in part.names))
 
 
 def _imported_names(body: Iterable[ast.AST], package: str, *, inside: bool = False) -> Iterator[str]:
@@ -331,16 +324,16 @@ def _strip(tree: ast.Module) -> None:
         ):
             node.body, node.test = [ast.Pass()], ast.Constant(False)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
+            # A text alone is a docstring, or what is said below a field.
+            node.body = [
+                part
+                for part in node.body
+                if not (isinstance(part, ast.Expr) and isinstance(getattr(part.value, "value", None), str))
+            ] or [ast.Pass()]
             if not getattr(node, "type_params", True):  # Python 3.12 and later have it, and 3.11 does not
                 delattr(node, "type_params")
         if isinstance(node, ast.JoinedStr):  # some versions of 3.12 end a format with an empty text
             node.values = [part for part in node.values if getattr(part, "value", None) != ""]
-
-
-def _is_text(node: ast.stmt) -> bool:
-    """Return whether a statement is a text alone, as docstrings are, and what is said below a field."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 # Identifies the parser: another one may find other things in the same text.

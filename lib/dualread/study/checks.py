@@ -12,9 +12,9 @@ from dualread.evaluation.side_by_side import conditions_of
 from dualread.models import prompts
 from dualread.readers.declarations import problems
 from dualread.schema.answers import name_and_settings
+from dualread.schema.base import settings_class
 from dualread.schema.data import Dataset
 from dualread.schema.metrics import Contrast
-from dualread.schema.plugin_settings import settings_class
 from dualread.schema.readers import Method
 from dualread.schema.study import Config
 from dualread.schema.tables import Figure, Table

@@ -10,11 +10,11 @@ from typing import Any
 
 import pydantic
 
-from dualread import plugins
+from dualread import limits, plugins
 from dualread.errors import ConfigError, did_you_mean
 from dualread.models import prompts
 from dualread.schema.answers import name_and_settings
-from dualread.schema.plugin_settings import settings_class
+from dualread.schema.base import settings_class
 from dualread.schema.study import Config
 from dualread.study import messages
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files
@@ -22,7 +22,6 @@ from dualread.study.references import unknown_references
 from dualread.study.selection import nothing_left, select, unknown_seeds, without_states
 from dualread.training.settings import training_settings
 
-MOST_ENTRIES = 10**6  # of a study, each alias written out: ten short lines can stand for a thousand million
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page
 
 
@@ -71,8 +70,10 @@ def _blaming_the_command_line(problems: str, source: str, overrides: Mapping[str
 
 def _resolved(config: Mapping[str, Any], source: str, root: Path | None, with_plugins: bool) -> Config:
     try:
-        if (n := entries(config, {})) > MOST_ENTRIES:
-            raise ConfigError(f"{source}: aliases (`*name`) stand for {n:.0e} entries, expected {MOST_ENTRIES:.0e}.")
+        if (n := entries(config, {})) > limits.YAML_ENTRIES:
+            raise ConfigError(
+                f"{source}: aliases (`*name`) stand for {n:.0e} entries, expected {limits.YAML_ENTRIES:.0e}."
+            )
         entered = without_nulls(config)
     except RecursionError as error:
         raise ConfigError(f"{source}: an entry holds itself (an alias, `*name`). Write it out.") from error

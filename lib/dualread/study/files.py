@@ -8,14 +8,13 @@ from typing import Any
 
 import yaml
 
+from dualread import limits
 from dualread.errors import ConfigError
 from dualread.schema.study import Config
 from dualread.source_snapshot import ROOT
 from dualread.store.differences import differing, flat
 from dualread.store.digest import plain
 from dualread.study.config import resolve
-
-_MOST_BYTES, _MOST_ENTRIES = 10**7, 10**6
 
 
 def load(files: Sequence[Path], root: Path) -> Config:
@@ -117,8 +116,8 @@ def parsed(text: bytes) -> Any:
         ValueError: The text is too long, nested too deeply, or its aliases stand for too much.
         yaml.YAMLError: It is no YAML, or a mapping has an entry twice, of which the last would count.
     """
-    if len(text) > _MOST_BYTES:
-        raise ValueError(f"it has {len(text)} bytes, expected at most {_MOST_BYTES}")
+    if len(text) > limits.YAML_BYTES:
+        raise ValueError(f"it has {len(text)} bytes, expected at most {limits.YAML_BYTES}")
     try:
         return copy.deepcopy(_constructed(text))
     except RecursionError as error:
@@ -131,15 +130,15 @@ def _constructed(text: bytes) -> Any:
     node = loader.get_single_node()
     if node is None:
         return None
-    if (n := _entries(node, {})) > _MOST_ENTRIES:
-        raise ValueError(f"its aliases stand for {n:.1e} entries, expected at most {_MOST_ENTRIES}")
+    if (n := _entries(node, {})) > limits.YAML_ENTRIES:
+        raise ValueError(f"its aliases stand for {n:.1e} entries, expected at most {limits.YAML_ENTRIES}")
     return loader.construct_document(node)
 
 
 def _entries(node: yaml.Node, known: dict[int, int]) -> int:
     """Return how many nodes a node stands for, each alias written out; `known` are those counted before."""
     if (count := known.get(id(node))) is None:
-        known[id(node)] = _MOST_ENTRIES + 1  # a node inside itself
+        known[id(node)] = limits.YAML_ENTRIES + 1  # a node inside itself
         _refuse_doubles(node)
         inside = node.value if isinstance(node, yaml.CollectionNode) else ()
         parts = (part for child in inside for part in (child if isinstance(child, tuple) else (child,)))

@@ -170,8 +170,11 @@ class StudyShards:
             (name, split, condition)
             for name, dataset in self._config.datasets.items()
             for split in dataset.splits
-            for condition in self._config.conditions
-            if self._is_asked(actor, name, split, condition)
+            for condition, entry in self._config.conditions.items()
+            if (entry.actors is None or actor in entry.actors)
+            and (entry.datasets is None or name in entry.datasets)
+            and (entry.splits is None or split in entry.splits)
+            and (not self.needs_pairs(condition) or self.has_pairs(name, split))
             and (split != "train" or (on_train and name == self.in_distribution and not self._is_control(condition)))
         ]
 
@@ -298,12 +301,6 @@ class StudyShards:
         entry = self._config.datasets[dataset]
         needed = plugins.declared("datasets", entry.loader, "HUB_FILES") or {}
         return sorted({pattern for split in entry.splits for pattern in needed[split]})
-
-    def _is_asked(self, actor: str, dataset: str, split: str, condition: str) -> bool:
-        entry = self._config.conditions[condition]
-        choices = ((entry.actors, actor), (entry.datasets, dataset), (entry.splits, split))
-        is_chosen = all(chosen is None or value in chosen for chosen, value in choices)
-        return is_chosen and (not self.needs_pairs(condition) or self.has_pairs(dataset, split))
 
     def _is_forced(self, shard: Shard) -> bool:
         return self._config.conditions[shard[2]].completions is not None

@@ -331,7 +331,10 @@ def plan_with(
         prepare(*arguments, **options)
         if module:
             _trust_no_records_of(workflow, rules)
-            _also_call(workflow, hooks or {})
+            for event, ours in (hooks or {}).items():
+                with _or_without(f"what a study does at {event} is left out"):
+                    theirs = getattr(workflow, f"_{event}")
+                    setattr(workflow, f"_{event}", lambda log, ours=ours, theirs=theirs: (ours(), theirs(log)))
         if workflow.is_main_process:
             workflow.dag.forcefiles = _Forced(workflow.dag.forcefiles, find)
         else:
@@ -349,14 +352,6 @@ def _trust_no_records_of(workflow: Any, rules: Collection[str]) -> None:
         for name in ("params_changed", "input_changed", "code_changed", "software_stack_changed"):
             ask = getattr(records, name)
             setattr(records, name, lambda job, ask=ask: () if job.rule.name in rules else ask(job))
-
-
-def _also_call(workflow: Any, hooks: Mapping[str, Callable[[], None]]) -> None:
-    """Call each of `hooks` before what the workflow does at this event."""
-    for event, ours in hooks.items():
-        with _or_without(f"what a study does at {event} is left out"):
-            theirs = getattr(workflow, f"_{event}")
-            setattr(workflow, f"_{event}", lambda log, ours=ours, theirs=theirs: (ours(), theirs(log)))
 
 
 def jobs_of(workflow: Any) -> list[tuple[str, Any, list[str]]]:

@@ -6,8 +6,7 @@ import sys
 from typing import Any
 
 from dualread.errors import ConfigError
-from dualread.training._checkpoints import KEPT
-from dualread.training.job import Job
+from dualread.training.job import KEPT, Job
 from dualread.training.settings import OPTIMIZER, SCHEDULE, TrainingSettings
 
 

@@ -16,9 +16,8 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from dualread.errors import TrainingError, in_a_line
 from dualread.models import own_pass
-from dualread.models.backbones.checkpoint import load
+from dualread.models.backbones.checkpoint import Opened, load
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened
 from dualread.training import _lora
 from dualread.training._reference import Comparison, asked_in, for_sampling
 from dualread.training._rollouts import CheckedRollouts, roll_out

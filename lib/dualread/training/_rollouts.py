@@ -25,8 +25,8 @@ import numpy as np
 
 from dualread.errors import DualReadError, TrainingError, in_a_line
 from dualread.models.actor import EncodedRequest
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened
 from dualread.models.generation._transformers_stream import complete
 from dualread.models.generation.drawn import Rollout, drawn_with
 from dualread.seeding import derive_seed

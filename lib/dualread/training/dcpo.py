@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from dualread.errors import ConfigError
-from dualread.grading.spans import character_spans
+from dualread.grading.answers import character_spans
 from dualread.schema.base import AS_GIVEN, Share
 from dualread.training.job import Job
 from dualread.training.rewards.base import Verdict

@@ -20,8 +20,8 @@ from dualread.schema.base import (
     Positive,
     Section,
     Wire,
+    settings_class,
 )
-from dualread.schema.plugin_settings import settings_class
 
 # Hyperparameters that no config entry changes, under TRL's names.
 OPTIMIZER = "adamw_torch_fused"

@@ -22,9 +22,8 @@ from dualread.progress import NotedStep, note_steps, say, track
 from dualread.seeding import generator
 from dualread.training import _lora
 from dualread.training._arguments import arguments, n_processes
-from dualread.training._checkpoints import newest_complete, seal
 from dualread.training._rollouts import DIFFERENCE, CheckedRollouts, opened_rollouts
-from dualread.training.job import Job
+from dualread.training.job import Job, newest_complete, seal
 from dualread.training.rewards import base
 
 if TYPE_CHECKING:

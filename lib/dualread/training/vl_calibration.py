@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dualread.grading.answers import character_spans, tokens_within
 from dualread.grading.parse import block_span
-from dualread.grading.spans import character_spans, tokens_within
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
-from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import read_rows
 from dualread.schema.base import Positive
 from dualread.seeding import generator
@@ -94,11 +94,7 @@ class VLCalibration(Algorithm):
         # S is standardized over the completions of all processes, each of which has the same number of completions.
         certainty = visual_certainty(gather_object(kl), gather_object(entropy))
         first = trainer.accelerator.process_index * len(blocks)
-        return {
-            "visual_certainty": certainty[first : first + len(blocks)],
-            "visual_kl": kl,
-            "visual_entropy": entropy,
-        }
+        return {"visual_certainty": certainty[first : first + len(blocks)], "visual_kl": kl, "visual_entropy": entropy}
 
     def advantages(self, output: Mapping[str, Any]) -> Any:
         """Return the advantages of tokens [n, tokens]; negative ones are weighted at the vision tokens."""

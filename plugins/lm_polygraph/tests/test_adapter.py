@@ -17,7 +17,7 @@ from tests.readers import synthetic
 from dualread import plugins
 from dualread.errors import ConfigError, ReaderError
 from dualread.readers.answers import ViewAnswers
-from dualread.schema.plugin_settings import settings_class
+from dualread.schema.base import settings_class
 from dualread_lm_polygraph import adapter
 from dualread_lm_polygraph.sampling import classes
 

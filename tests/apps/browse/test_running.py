@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from dualread.apps.browse.page import collect, render
-from dualread.apps.browse.running import trainings
+from dualread.apps.browse.page import collect, render, trainings
 from dualread.apps.main import main
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.errors import ArtifactError

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from dualread.apps import main as program
-from dualread.apps.score import arguments, lines
+from dualread.apps.score import add_choice, lines
 from dualread.apps.score import scorer as scoring
 from dualread.apps.score.lines import read_rows
 from dualread.apps.score.results import Confidence, Failed, Scored
@@ -138,7 +138,7 @@ def test_arguments_that_contradict_each_other_are_refused_before_anything_is_loa
 
 def test_windows_are_given_as_numbers_between_colons_and_commas():
     parser = argparse.ArgumentParser()
-    arguments.add_arguments(parser)
+    add_choice(parser)
     given = ["--reader", "mine"]
     assert parser.parse_args(given).ct_windows is None
     windows = parser.parse_args([*given, "--ct-windows=-1024:1024,-135:215,0:80"]).ct_windows

@@ -12,17 +12,17 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from dualread import limits
 from dualread.apps.score import loading
 from dualread.apps.score.results import Failed, Question, Scored, shown
 from dualread.apps.score.scorer import Scorer
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
-from dualread.data import images
 from dualread.data.gray import through_windows
 from dualread.data.images import open_image
 from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, SeededDecoding
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay import forward
 from dualread.models.replay.forward import replay_batch
@@ -157,7 +157,7 @@ def bad(study, tmp_path, monkeypatch):
     (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "folder.png").mkdir()
     Image.new("L", (3000, 3000)).save(tmp_path / "bomb.png")
-    monkeypatch.setattr(images, "MAX_IMAGE_PIXELS", 2_000_000)
+    monkeypatch.setattr(limits, "IMAGE_PIXELS", 2_000_000)
     encoder = study.tiny.load()[1]
     token, stop = encoder.processor.image_token, encoder.tokenizer.eos_token
     return [

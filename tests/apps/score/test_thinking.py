@@ -9,7 +9,7 @@ from dualread.apps.score.answering import OpenActor, as_answered, readings
 from dualread.apps.score.results import Question, shown
 from dualread.grading.answers import why_no_answer
 from dualread.models.actor import ReadSpec, Request, read_states
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.prompts import render, template_sha256
 from dualread.readers.base import FittedReader, Weights, settings_of
 from dualread.schema.answers import Decoding

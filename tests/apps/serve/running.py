@@ -11,7 +11,7 @@ from typing import Any
 
 from openai import OpenAI
 
-from dualread.apps.score.loading import ScorerChoice
+from dualread.apps.score import ScorerChoice
 from dualread.apps.serve import web
 from dualread.apps.serve.application import application
 from dualread.apps.serve.chats import Chats

@@ -8,7 +8,7 @@ import pytest
 from dualread.apps.score.loading import checkpoint_digests
 from dualread.apps.score.scorer import Scorer
 from dualread.models import prompts
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.probe import probe
 from dualread.readers.requirements import NAME
 from dualread.schema.answers import Decoding

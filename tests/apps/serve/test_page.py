@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dualread.apps.serve.page import EXAMPLES, Example
+from dualread.apps.serve.application import EXAMPLES, Example
 from dualread.training.phantoms.questions import ask
 from tests.apps.serve.running import serving
 

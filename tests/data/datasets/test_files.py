@@ -1,6 +1,7 @@
 import pytest
 
-from dualread.data.datasets.base import leaves_folder, lower
+from dualread.data.datasets.base import lower
+from dualread.limits import leaves_folder
 
 
 @pytest.mark.parametrize("name", ["", " ", "/etc/x", "..", "a/../../b", "../a", "a/..", "..\\a", "\\etc\\x"])

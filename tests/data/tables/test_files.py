@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.data.tables import content, parquet
+from dualread import limits
+from dualread.data.tables import parquet
 from dualread.data.tables.files import read_file, read_records
 from dualread.errors import DataError
 from tests.drawn import attempt, few
@@ -109,10 +110,10 @@ def test_limits(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="has 200,000 columns, expected at most 5,000"):
         read_file(wrote(tmp_path, ",".join(map(str, range(200_000))) + "\n"))
     bomb = gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000)
-    monkeypatch.setattr(content, "_ALWAYS_UNPACKED", 1_000_000)
+    monkeypatch.setattr(limits, "ALWAYS_UNPACKED_BYTES", 1_000_000)
     with pytest.raises(DataError, match="holds more than 1,000,000 bytes when it is unpacked"):
         read_file(wrote(tmp_path, bomb, "mine.csv.gz"))
-    monkeypatch.setattr(content, "_LONGEST_LINE", 100)
+    monkeypatch.setattr(limits, "LINE_CHARACTERS", 100)
     with pytest.raises(DataError, match="a line has more than 100 characters"):
         read_file(wrote(tmp_path, "a,b\n1," + "2" * 100 + "\n"))
 

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._bets import largest_prefix_sums
-from dualread.evaluation.metrics.risk_control import certified_threshold, risk_p_values, smallest_certified, starts
+from dualread.evaluation.metrics.risk_control import (
+    certified_threshold,
+    certifies_any,
+    risk_p_values,
+    smallest_certified,
+    starts,
+)
 from dualread.evaluation.metrics.selective import threshold
 from dualread.seeding import generator
 from tests.evaluation.metrics.samples import cells
@@ -281,3 +287,20 @@ def test_with_many_images_nearly_every_threshold_that_exists_is_found():
     confidence = generator.random(len(images))
     correct = generator.random(len(images)) < confidence  # the error rate from c on is (1 - c) / 2: .1 from .8 on
     assert 0.8 <= certified_threshold(confidence, correct, images, target_risk=0.1) < 0.84
+
+
+@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.parametrize("target_risk", [0.05, 0.3, 0.6])  # at 0.6, two sequences begin at 0 and share their levels
+def test_whether_anything_is_certified_is_decided_where_sequences_begin(target_risk, most):
+    rng, answers = np.random.default_rng(most), set()
+    for n_images in (3, 6, 12, 30, 100, 300):
+        for power in (*np.linspace(0, 4, 12), 12):
+            confidence = rng.beta(6, 1, (n_images, most)).round(2)
+            correct = rng.random((n_images, most)) < confidence**power
+            images = np.repeat(np.arange(n_images), most)
+            levels, p = risk_p_values(confidence.ravel(), correct.ravel(), images, target_risk=target_risk)
+            smallest = smallest_certified(levels, p, target_risk=target_risk, delta=0.1)
+            is_certified = certifies_any(confidence, correct, target_risk=target_risk, delta=0.1, max_per_image=most)
+            assert is_certified is (smallest is not None)
+            answers.add(is_certified)
+    assert answers == {True, False}

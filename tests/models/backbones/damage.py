@@ -7,8 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dualread.errors import ArtifactError
-from dualread.models.backbones.checkpoint import check, load
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import check, load, open_checkpoint
 from dualread.schema.backbones import CopyCheckpointSpec
 from dualread.stages import copy_checkpoint
 from tests.tiny import MODEL

@@ -6,8 +6,7 @@ import shutil
 import pytest
 import torch
 
-from dualread.models.backbones.checkpoint import load
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import load, open_checkpoint
 from tests.architectures import both
 from tests.models.backbones.damage import EMBEDDINGS, assert_accepted, copied, edit_json, edit_weights, shard, without
 from tests.tiny import FAMILIES, MODEL

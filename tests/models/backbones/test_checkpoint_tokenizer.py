@@ -11,8 +11,7 @@ from transformers import AriaImageProcessorPil, CLIPImageProcessorPil, PreTraine
 
 from dualread.errors import ArtifactError
 from dualread.models.backbones import processor
-from dualread.models.backbones.checkpoint import check
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import check, open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from tests import families
 from tests.architectures import both

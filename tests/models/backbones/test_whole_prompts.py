@@ -8,8 +8,7 @@ from tokenizers import Tokenizer
 
 from dualread.apps.score.loading import checkpoint_digests
 from dualread.errors import ArtifactError
-from dualread.models.backbones.checkpoint import copy_processor
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.checkpoint import copy_processor, open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls, without_calls
 from dualread.models.probe import probe

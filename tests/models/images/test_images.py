@@ -12,7 +12,7 @@ from dualread import plugins
 from dualread.models.conditions import asked
 from dualread.models.images import base
 from dualread.models.images.base import ChangedImage, changes_of, rows_shown, shown_images, unchanged
-from dualread.schema.plugin_settings import settings_class
+from dualread.schema.base import settings_class
 from dualread.seeding import generator
 from tests.specs import image
 from tests.stages import shards

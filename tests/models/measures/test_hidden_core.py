@@ -11,7 +11,7 @@ from transformers import AutoModelForImageTextToText
 from dualread.errors import ConfigError
 from dualread.models import measures, prompts
 from dualread.models.actor import Request, take_measure
-from dualread.models.backbones.opened import Opened
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.measures import hidden_core
 from dualread.models.measures.hidden_core import Settings, core_of
 from dualread.schema.recorded import Facts

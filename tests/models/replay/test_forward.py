@@ -7,8 +7,8 @@ from tests.tiny import image
 from dualread.errors import ReplayDisagreementError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, read_states
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import prompt_sha256
-from dualread.models.backbones.opened import Opened
 from dualread.models.replay.forward import (
     VECTORS,
     evidence_state,

@@ -14,8 +14,8 @@ from dualread.artifacts.tables import from_rows, write_parts
 from dualread.artifacts.tensors import read_tensors, write_tensors
 from dualread.errors import ArtifactError, ReplayDisagreementError
 from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.encode import prompt_sha256
-from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay import of_generation
 from dualread.schema.columns import GENERATIONS

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from dualread import limits
 from dualread.errors import ArtifactError
 from dualread.models.conditions import Asked
-from dualread.models.service import responses
 from dualread.models.service.replies import ReplyError
 from dualread.models.service.requests import requests_of
 from dualread.models.service.responses import Found, read_responses, reply_in
@@ -97,6 +97,6 @@ def test_a_line_that_is_too_long_is_refused_and_a_changed_file_too(tmp_path, mon
     (tmp_path / "a.jsonl").write_text("{" * 3000)
     with pytest.raises(ArtifactError, match=r"a\.jsonl: was changed while it was read"):
         list(Found(read).replies(requests))
-    monkeypatch.setattr(responses, "_LONGEST_LINE", 1000)
+    monkeypatch.setattr(limits, "RESPONSE_BYTES", 1000)
     with pytest.raises(ArtifactError, match=r"a\.jsonl:1: a line of more than 0 MB, which is no response"):
         read_responses(tmp_path)

@@ -22,6 +22,7 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
 
+from dualread import limits
 from dualread.errors import ArtifactError, in_a_line
 from dualread.models.service.replies import ReplyError, reply_of
 from dualread.models.service.requests import ServiceRequest, line_of
@@ -32,7 +33,6 @@ from dualread.progress import say, track
 _MOST_LINES, _MOST_BYTES_OF_A_FILE = 50_000, 190_000_000
 _FOR_ALL = {401: "the key is not accepted", 403: "the key is not accepted", 404: "no such model or address"}
 _FAILURES_IN_A_ROW = 20
-_MOST_BYTES = 32 * 2**20  # of a reply; 20 answers of 1,024 tokens with log-probabilities have 5
 _KEPT = ("id", "object", "created", "model", "choices", "usage")  # of a reply: nothing that echoes what was sent
 
 
@@ -240,7 +240,7 @@ class _Sender:
         async with called as response, asyncio.timeout(self._limits.timeout_seconds):
             async for piece in response.iter_bytes():
                 content += piece
-                if len(content) > _MOST_BYTES:
-                    raise ReplyError(f"has more than {_MOST_BYTES / 1e6:.0f} MB")
+                if len(content) > limits.REPLY_BYTES:
+                    raise ReplyError(f"has more than {limits.REPLY_BYTES / 1e6:.0f} MB")
             request_id = response.headers.get("x-request-id")
             return request_id and self._service.hidden(request_id), content.decode("utf-8", "replace")

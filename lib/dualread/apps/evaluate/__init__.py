@@ -226,6 +226,7 @@ def run(options: argparse.Namespace) -> int:
     from dualread.apps.evaluate import files, report
     from dualread.apps.evaluate.evaluation import evaluate
 
+    options.columns = _columns(options.columns)
     if options.expect is not None:
         if options.predictions is not None:
             raise ConfigError(f"--expect: is for no answers yet. Leave out {options.predictions}, or --expect.")
@@ -234,7 +235,6 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.predictions is None:
         options.refuse("the following arguments are required: PREDICTIONS, or --expect ACCURACY AUROC")
-    options.columns = _columns(options.columns)
     evaluation = evaluate(**{name: getattr(options, name) for name in inspect.signature(evaluate).parameters})
     if options.all:
         for text in (*evaluation.notes, *report.lines(evaluation)):

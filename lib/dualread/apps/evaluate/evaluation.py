@@ -14,7 +14,7 @@ from dualread.apps.evaluate.metrics import differences, measure, on_common_quest
 from dualread.apps.evaluate.screen import summary
 from dualread.apps.evaluate.tables import read_tables
 from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, thresholds
-from dualread.data.tables.contract import CheckedTable, TableOptions
+from dualread.data.tables.checks import CheckedTable, TableOptions
 from dualread.errors import ConfigError, printable
 from dualread.evaluation.decimals import as_float64
 from dualread.evaluation.metrics.risk_control import DELTA

@@ -8,11 +8,10 @@ from typing import Any
 import polars as pl
 
 from dualread.apps.evaluate.graded import doubts, graded_columns, graded_rows, mapped_texts
-from dualread.data.tables.contract import CheckedTable, plain_ids
+from dualread.data.tables.checks import CheckedTable
+from dualread.data.tables.contract import plain_ids
 from dualread.evaluation.join import Joined, join
 from dualread.grading.canonical import question_key
-
-__all__ = ["IMAGE", "NO_PAIRS", "EvaluationData", "evaluation_data"]
 
 IMAGE, CLUSTER = "image_id", "cluster_id"
 NO_PAIRS = "no pairs (--pairs)"

@@ -10,10 +10,8 @@ from itertools import zip_longest
 
 import polars as pl
 
-from dualread.data.tables.contract import CheckedTable
+from dualread.data.tables.checks import CheckedTable
 from dualread.grading.canonical import canonical
-
-__all__ = ["doubts", "graded_columns", "graded_rows", "grading_lines", "mapped_texts", "wrong_pairs"]
 
 _WORD = r"\w+"
 _MANY = 20  # answers of which all are right, or all wrong, hardly by chance

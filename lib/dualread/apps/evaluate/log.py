@@ -15,17 +15,16 @@ from typing import Any
 
 import polars as pl
 
-from dualread import plugins
+from dualread import limits, plugins
 from dualread.data.logs.base import Log, LoggedSample, flat
 from dualread.errors import ConfigError, DataError, did_you_mean, in_a_line
+from dualread.grading.answers import tokens_within
 from dualread.grading.canonical import canonical
 from dualread.grading.contracts.single import parse
 from dualread.grading.options import name_of, option_of
 from dualread.grading.parse import answer_span, parse_blocks
-from dualread.grading.spans import tokens_within
 
 GRADED = "graded"  # the name by which --score has answers graded instead
-_LARGEST = 2_000_000_000  # bytes of a log
 _TRUTHS = {
     **dict.fromkeys(("1", "1.0", "true", "yes", "c"), True),
     **dict.fromkeys(("0", "0.0", "false", "no", "i", "n"), False),
@@ -147,9 +146,9 @@ def _read(path: Path, log_format: str) -> tuple[Log, str]:
     if log_format.replace("_", "-") not in known:
         meant = did_you_mean(log_format, known)
         raise ConfigError(f"--from {log_format}: there is no such harness. Known: {', '.join(known)}.{meant}")
-    if not path.is_file() or path.stat().st_size > _LARGEST:
+    if not path.is_file() or path.stat().st_size > limits.LOG_BYTES:
         what = "a folder" if path.is_dir() else "too large" if path.is_file() else "not there"
-        raise DataError(f"{path}: is {what}. Expected one log of at most {_LARGEST:,} bytes.")
+        raise DataError(f"{path}: is {what}. Expected one log of at most {limits.LOG_BYTES:,} bytes.")
     try:
         return plugins.load("logs", name).read_log(path), plugins.declared("logs", name, "CONFIDENCE")
     except (

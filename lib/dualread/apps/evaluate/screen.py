@@ -87,10 +87,6 @@ def _verdict(rows: Mapping[str, dict[str, Any]], metric: str, cells: EvaluationD
     return MethodVerdict(metric=metric, value=short(row["estimate"]), interval=interval, words=words, kind=kind)
 
 
-def _of_accuracy(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
-    return f"of {row['n']} answers", UNCLEAR
-
-
 def _of_auroc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
     if row["low"] is None:
         counts = {kind: rows[f"images_with_{kind}"]["estimate"] for kind in ("right", "wrong")}
@@ -114,11 +110,6 @@ def _of_ece(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple
     return f"not calibrated{side}", BAD
 
 
-def _of_aurc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
-    wrong = 1.0 - rows[ACCURACY.name]["estimate"]
-    return f"mean error of the most confident; {short(wrong)} without an order", UNCLEAR
-
-
 def _of_ccg(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
     sides = [side for side in ("source", "donor") if rows[f"natural_few_{side}s"]["estimate"]]
     if sides or row["low"] is None:
@@ -132,10 +123,13 @@ def _of_ccg(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple
 
 
 _WORDS = {
-    ACCURACY.name: _of_accuracy,
+    ACCURACY.name: lambda rows, row, cells: (f"of {row['n']} answers", UNCLEAR),
     AUROC.name: _of_auroc,
     ECE.name: _of_ece,
-    AURC.name: _of_aurc,
+    AURC.name: lambda rows, row, cells: (
+        f"mean error of the most confident; {short(1.0 - rows[ACCURACY.name]['estimate'])} without an order",
+        UNCLEAR,
+    ),
     NATURAL_CCG_AUC.name: _of_ccg,
 }
 

@@ -17,21 +17,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
-from inspect_ai.scorer import (  # pyright: ignore[reportMissingImports]  # of whoever runs Inspect
-    Metric,
-    SampleScore,
-    Score,
-    Scorer,
-    Target,
-    metric,
-    scorer,
-    value_to_float,
-)
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer, value_to_float  # pyright: ignore[reportMissingImports]  # of whoever runs Inspect
 from inspect_ai.solver import TaskState  # pyright: ignore[reportMissingImports]
 
 from dualread.errors import DataError
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
-from dualread.grading.stated import stated_percent
+from dualread.grading.answers import stated_percent
 
 __all__ = ["auroc", "ccg_auc", "ece", "squared_calibration_error", "with_confidence"]
 

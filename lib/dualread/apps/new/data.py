@@ -53,7 +53,12 @@ def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[d
     needed = [name for name in _NEEDED if name != "image" or not numbered]
     missing = [name for name in needed if name not in columns and name not in names]
     if missing:
-        guesses = {name: guess for name in missing if (guess := _guess(name, names, columns.values())) is not None}
+        spelled = {column.lower(): column for column in names if column not in columns.values()}
+        guesses: dict[str, str] = {}
+        for name in missing:
+            often = [column for column in _OFTEN[name] if column in spelled]
+            if likely := often or get_close_matches(name, spelled, n=1, cutoff=0.7):
+                guesses[name] = spelled[likely[0]]
         meant = " ".join(f"{name}={guesses.get(name, 'YOURS')}" for name in missing)
         advice = "If this is meant, add" if len(guesses) == len(missing) else "Add"
         stated = "".join(f" {name}={column}" for name, column in columns.items())
@@ -71,13 +76,6 @@ def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[d
         sentences.append(f"ids are digests of the rows; --columns id={ids[0]} takes those of the table")
     ignores = any(name not in known for name in names)  # which the setting says as well
     return {"columns": dict(columns)} if columns or ignores else {}, sentences
-
-
-def _guess(name: str, names: Sequence[str], taken: Any) -> str | None:
-    spelled = {column.lower(): column for column in names if column not in taken}
-    known = [column for column in _OFTEN[name] if column in spelled]
-    likely = known or get_close_matches(name, spelled, n=1, cutoff=0.7)
-    return spelled[likely[0]] if likely else None
 
 
 _SHOWN = 5

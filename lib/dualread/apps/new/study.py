@@ -71,11 +71,7 @@ def laid_over(name: str, questions: UserQuestions, model: UserModel, root: Path 
         "settings": dict(questions.settings),
         **({} if questions.bits is None else {"bits": questions.bits}),
         "splits": ["train", "validation", "test"],
-        "roles": {
-            "train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2},
-            "validation": "validation",
-            "test": "test",
-        },
+        "roles": {"train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2}, "validation": "validation", "test": "test"},
         "pairing": {"splits": ["test"], "match_on": match_on} if questions.has_donors else None,
         "seed": 0,
         "prompt": "shared",

@@ -33,7 +33,12 @@ def forecast(study: PlannedStudy, *, cores: int, gpus: int, pilot: Mapping[str, 
         DataError: A data set's size is only known from the files in its folder, and these are invalid.
     """
     config, costs = study.config, study.costs
-    work = [_as_in(pilot or {}, row) for row in by_stage(work_of(study))]
+    work = []
+    for row in by_stage(work_of(study)):
+        if (ratio := (pilot or {}).get(row.stage)) is not None and row.seconds:
+            basis = f"the pilot: {ratio:.2f} times the table ({row.basis})"
+            row = replace(row, seconds=row.seconds * ratio, basis=basis)
+        work.append(row)
     yield f"study {config['study']}"
     for section in ("backbones", "actors", "datasets", "methods", "tables"):
         yield f"  {section}: {', '.join(config[section])}"
@@ -46,10 +51,11 @@ def forecast(study: PlannedStudy, *, cores: int, gpus: int, pilot: Mapping[str, 
         for split, size in ((split, study.sizes.of(name, split)) for split in dataset["splits"])
     ]
     yield from _table("questions", ("data set", "split", "questions", "images", "known from"), sizes, numbers=(2, 3))
-    rows: list[tuple[str, ...]] = [
-        (row.stage, row.backbone or "", f"{row.jobs:,}" if row.jobs else "-", f"{row.items:,}", row.what, *_times(row))
-        for row in work
-    ]
+    rows: list[tuple[str, ...]] = []
+    for row in work:
+        times = ("-", time_text(row.seconds)) if row.gpus else (time_text(row.seconds), "-")
+        jobs = f"{row.jobs:,}" if row.jobs else "-"
+        rows.append((row.stage, row.backbone or "", jobs, f"{row.items:,}", row.what, *times))
     total = [sum(row.seconds for row in work if bool(row.gpus) is on_gpu) for on_gpu in (False, True)]
     rows.append(("total", "", f"{sum(row.jobs for row in work):,}", "", "", *map(time_text, total)))
     title = "work, without anything that the store may already hold, and without data sets, tables and figures"
@@ -86,13 +92,6 @@ def by_stage(work: Iterable[Collection[Work]]) -> list[Work]:
         counts = {n: getattr(same, n) + getattr(row, n) for n in ("jobs", "items", "seconds")}
         merged[key] = replace(same, **counts)
     return sorted((row for row in merged.values() if row.items), key=lambda row: STAGES.index(row.stage))
-
-
-def _as_in(pilot: Mapping[str, float], row: Work) -> Work:
-    if row.stage not in pilot or not row.seconds:
-        return row
-    ratio = pilot[row.stage]
-    return replace(row, seconds=row.seconds * ratio, basis=f"the pilot: {ratio:.2f} times the table ({row.basis})")
 
 
 def measured(
@@ -172,10 +171,6 @@ def _table(
     if title is not None:
         yield from ("", title)
     yield from (f"  {line}" for line in aligned([head, *rows] if head else rows, numbers=numbers))
-
-
-def _times(row: Work) -> tuple[str, str]:
-    return ("-", time_text(row.seconds)) if row.gpus else (time_text(row.seconds), "-")
 
 
 def time_text(seconds: float) -> str:

@@ -6,9 +6,10 @@ result.
 
 import argparse
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-from dualread.apps.score import arguments
 from dualread.errors import ConfigError
 
 HELP = "answer the next question, and how far to trust the answer"
@@ -48,9 +49,30 @@ A reader knows the actor, the prompts and the decoding that it was fitted on. Ot
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScorerChoice:
+    """What to score with: the arguments of `scorer.Scorer.load` by their names, which are explained there."""
+
+    reader: str | Path
+    checkpoint: str | Path | None = None
+    base: str | Path | None = None
+    methods: Sequence[str] = ()
+    target_risk_percent: int | None = None
+    certified: bool = False
+    prompt: str | None = None
+    revision: str | None = None
+    allow_other: bool = False
+    plugins: str | Sequence[str] = ()
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> "ScorerChoice":
+        """Return what the options of a verb name."""
+        return cls(**{field.name: getattr(options, field.name) for field in fields(cls)})
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    arguments.add_arguments(parser)
+    add_choice(parser)
     parser.add_argument("--image", type=Path, nargs="+", help="the image file, or several in their order")
     parser.add_argument("--question", help="the question about it")
     parser.add_argument("--options", nargs=4, metavar="TEXT", help="the options of a multiple-choice question")
@@ -67,6 +89,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-size", type=int, default=16, help="questions that are answered at once (%(default)s)")
 
 
+def add_choice(parser: argparse.ArgumentParser, *, reader: bool = True) -> None:
+    """Add the options of a `ScorerChoice` and of reading images; without `reader`, the verb names the reader itself."""
+    if reader:
+        parser.add_argument(
+            "--reader", required=True, help="a reader's folder or file, an exported folder, or a hub repository"
+        )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="ACTOR",
+        help="the actor's folder, that of its checkpoint, or owner/name@revision on the hub",
+    )
+    parser.add_argument("--base", help="if ACTOR is a LoRA adapter: what it was trained on, given like ACTOR")
+    parser.add_argument("--revision", help="commit, tag or branch of the reader's hub repository")
+    parser.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="other methods, such as p_true")
+    parser.add_argument(
+        "--plugins",
+        nargs="+",
+        default=[],
+        metavar="PACKAGE",
+        help="other packages whose code the reader's file may name",
+    )
+    parser.add_argument(
+        "--target-risk",
+        type=int,
+        dest="target_risk_percent",
+        metavar="PERCENT",
+        help="decide by the threshold for at most so many wrong answers (default: the smallest there is)",
+    )
+    parser.add_argument("--certified", action="store_true", help="decide by the certified threshold for this risk")
+    parser.add_argument("--prompt", metavar="NAME", help="another prompt of the library; needs --allow-other")
+    parser.add_argument(
+        "--allow-other", action="store_true", help="use another actor or prompt than the reader's; results say so"
+    )
+    parser.add_argument(
+        "--bits", type=int, metavar="N", help="bits that count in 16-bit gray images that do not say it, such as 12"
+    )
+    parser.add_argument(
+        "--ct-windows",
+        type=_windows,
+        metavar="LOW:HIGH,...",
+        help="three windows of Hounsfield units through which CT in DICOM is shown, as in the reader's study:"
+        " --ct-windows=-1024:1024,-135:215,0:80",
+    )
+
+
+def _windows(text: str) -> list[list[float]]:
+    """Return the numbers in windows that are separated by commas, their ends by colons."""
+    return [[float(end) for end in window.split(":")] for window in text.split(",")]
+
+
 def run(options: argparse.Namespace) -> int:
     """Score what `options` name; return the exit code."""
     _check(options)
@@ -74,7 +146,7 @@ def run(options: argparse.Namespace) -> int:
     from dualread.apps.score.scorer import Scorer
 
     asked = None if options.input is None else lines.read_rows(options.input)
-    choice, reading = vars(arguments.choice(options)), {"bits": options.bits, "ct_windows": options.ct_windows}
+    choice, reading = vars(ScorerChoice.of(options)), {"bits": options.bits, "ct_windows": options.ct_windows}
     scorer = Scorer.load(**choice, **reading, batch_size=options.batch_size)
     if asked is not None:
         return lines.score(scorer, asked, options.out)

@@ -18,8 +18,8 @@ from dualread.grading.canonical import question_key
 from dualread.grading.parse import text_after_thinking
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, read_states, take_measure
+from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
-from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.conditions import question_field
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
@@ -203,10 +203,7 @@ class _EncodedBefore(Request):
 
 
 def as_answered(
-    asked: Sequence[ShownQuestion],
-    committed: Sequence[Completion],
-    contract: str,
-    source: Source | None,
+    asked: Sequence[ShownQuestion], committed: Sequence[Completion], contract: str, source: Source | None
 ) -> Answered:
     """Return committed completions as readers see them; `source` gives their states, if there are any."""
     parse = plugins.load("contracts", contract).parse

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from dualread import plugins
-from dualread.apps.score import stored
+from dualread.apps.score import ScorerChoice, stored
 from dualread.apps.score.answering import OpenActor
 from dualread.apps.score.bundle import (
     CHECKPOINT,
@@ -28,7 +28,7 @@ from dualread.apps.score.bundle import (
     read_reader,
     write_bundle,
 )
-from dualread.apps.score.loading import ScorerChoice, load
+from dualread.apps.score.loading import load
 from dualread.artifacts.tables import read_table
 from dualread.errors import ConfigError, DualReadError, did_you_mean, in_a_line
 from dualread.evaluation.answer_metrics import NOISE_FLOOR

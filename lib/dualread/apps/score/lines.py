@@ -71,11 +71,7 @@ def read_rows(file: Path) -> list[QuestionRow]:
 
 
 _PICTURE = "a path, or the bytes of an image, or a list of them"
-_KINDS = (
-    ("image", Path | bytes, _PICTURE),
-    ("question", str, "a text"),
-    ("donor", Path | bytes, _PICTURE),
-)
+_KINDS = (("image", Path | bytes, _PICTURE), ("question", str, "a text"), ("donor", Path | bytes, _PICTURE))
 
 
 def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
@@ -103,7 +99,8 @@ def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str,
         *(
             f"{name} is {reprlib.repr(record.get(name))}, expected {expected}"
             for name, kinds, expected in _KINDS
-            if asked[name] is not None and not _holds(asked[name], kinds)
+            if (value := asked[name]) is not None
+            and not all(isinstance(item, kinds) for item in (value if value and isinstance(value, list) else [value]))
         ),
     ]
     if options and not are_texts:
@@ -111,11 +108,6 @@ def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str,
     if problems:
         return replace(row, problem=f"{unit} {number}: {'; '.join(problems)}.")
     return replace(row, question=Question(**asked, options=tuple(options)))
-
-
-def _holds(value: Any, kinds: Any) -> bool:
-    items = value if isinstance(value, list) else [value]
-    return len(items) > 0 and all(isinstance(item, kinds) for item in items)
 
 
 def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from dualread import plugins
+from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import check_widths, features_of
 from dualread.apps.score.bundle import ReaderSource, check_is_own, find, find_checkpoint
 from dualread.digests import digest_of
@@ -155,22 +156,6 @@ class LoadedScorer(Generic[A]):
         return bool(features_of(*self.readers.values()))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScorerChoice:
-    """What to score with: the arguments of `scorer.Scorer.load` by their names, which are explained there."""
-
-    reader: str | Path
-    checkpoint: str | Path | None = None
-    base: str | Path | None = None
-    methods: Sequence[str] = ()
-    target_risk_percent: int | None = None
-    certified: bool = False
-    prompt: str | None = None
-    revision: str | None = None
-    allow_other: bool = False
-    plugins: str | Sequence[str] = ()
-
-
 def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     """Load what is chosen; `opens` opens the checkpoint when all that is known without it fits.
 
@@ -178,10 +163,7 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
         ConfigError, ArtifactError: See `scorer.Scorer.load`.
     """
     source = find(
-        choice.reader,
-        revision=choice.revision,
-        with_checkpoint=choice.checkpoint is None,
-        plugins=choice.plugins,
+        choice.reader, revision=choice.revision, with_checkpoint=choice.checkpoint is None, plugins=choice.plugins
     )
     readers = {name: source.load(name) for name in dict.fromkeys((source.method, *choice.methods))}
     required = {name: requirements_of(reader, where=source.where) for name, reader in readers.items()}

@@ -6,8 +6,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import OpenActor, readings
-from dualread.apps.score.loading import LoadedScorer, ScorerChoice, load
+from dualread.apps.score.loading import LoadedScorer, load
 from dualread.apps.score.results import Failed, Question, Scored, shown
 from dualread.digests import digest_of
 from dualread.errors import ConfigError, DualReadError

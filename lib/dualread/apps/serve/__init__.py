@@ -15,7 +15,7 @@ import threading
 import webbrowser
 from pathlib import Path
 
-from dualread.apps.score import arguments
+from dualread.apps.score import ScorerChoice, add_choice
 from dualread.errors import ConfigError
 from dualread.progress import say
 
@@ -54,7 +54,7 @@ _SECONDS_PER_TURN = 0.0005
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.add_argument("reader", metavar="BUNDLE", help="an exported folder, a hub repository, or a reader")
-    arguments.add_arguments(parser, reader=False)
+    add_choice(parser, reader=False)
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen at; 0.0.0.0 is all of them (%(default)s)"
     )
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace, *, shows_page: bool = False) -> int:
     windows = ct_windows_of(options.ct_windows)
     with web.listen(options.host, options.port) as listening:  # first, because loading takes long
         service = open_service(
-            arguments.choice(options),
+            ScorerChoice.of(options),
             batch_size=options.batch_size,
             most_images=options.max_images,
             engine=options.engine,

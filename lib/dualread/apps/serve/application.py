@@ -1,10 +1,21 @@
-"""The server: who may ask, how much, and what else it says about itself; `chats` answers the requests themselves."""
+"""The server: who may ask, how much, what else it says about itself; `chats` answers the requests themselves.
+
+On its page, a person asks about an image by the requests that other clients send. The examples for the first click are
+drawn, because a reader's folder holds no image: those of a data set are not ours to pass on. The actors of the embedded
+study were trained on such images.
+"""
 
 import hmac
+import json
 import time
 import uuid
-from collections.abc import Collection
+from base64 import b64encode
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
 
+from PIL import Image
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,9 +24,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dualread.apps.serve import page, web
+import dualread.reporting
+from dualread.apps.serve import web
 from dualread.apps.serve.chats import Chats
 from dualread.apps.serve.web import JsonReply, RefusedError
+from dualread.reporting.pages import environment
+from dualread.seeding import generator
+from dualread.training.phantoms.scene import Scene, draw
 
 
 def application(
@@ -82,7 +97,7 @@ def application(
         return None
 
     loaded = chats.service.loaded
-    shown = page.routes(method=loaded.method, notes=loaded.notes, megabytes=chats.limits.megabytes * 70 // 100)
+    shown = page_routes(method=loaded.method, notes=loaded.notes, megabytes=chats.limits.megabytes * 70 // 100)
     public = [route.path for route in shown]  # the page asks for the key
     routes = [
         Route("/v1/chat/completions", chats, methods=["POST"]),
@@ -105,3 +120,70 @@ def application(
         await (refusal(Request(scope)) or app)(scope, receive, send_with_name)
 
     return guarded
+
+
+_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+    " img-src blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+_FOLDER, _SHARED = Path(__file__).parent, Path(dualread.reporting.__file__).parent  # the look of the other pages
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A question, as annotators of phantoms write it, about two drawn images; what they show, also in a few words.
+
+    What is `expected` happens with an actor that has learned from such images, and a reader that is of use.
+    """
+
+    question: str
+    scene: Scene
+    donor: Scene
+    shown: str
+    donor_shown: str
+    expected: str
+
+    @property
+    def addresses(self) -> Sequence[str]:
+        """Both images as addresses of PNGs, "data:image/png;base64,...". What both show looks the same in both."""
+        addresses = []
+        for scene in (self.scene, self.donor):
+            Image.fromarray(draw(scene, generator("demo", self.shown))).save(file := BytesIO(), format="PNG")
+            addresses.append(f"data:image/png;base64,{b64encode(file.getvalue()).decode()}")
+        return addresses
+
+
+# Of the donor's scene, the file says what differs.
+EXAMPLES = [
+    Example(**entry | {"scene": (scene := Scene(**entry["scene"])), "donor": replace(scene, **entry["donor"])})
+    for entry in json.loads((_FOLDER / "demo.json").read_text(encoding="utf-8"))
+]
+
+
+def page_routes(*, method: str, notes: Sequence[str], megabytes: int) -> list[Route]:
+    """Return the page, its style and its script.
+
+    Args:
+        method: The method whose reader gives the confidence.
+        notes: What differs from what the reader was fitted on.
+        megabytes: Of the largest image whose request the server takes.
+    """
+    page = (
+        environment(_FOLDER)
+        .get_template("demo.html.jinja")
+        .render(method=method, notes=notes, megabytes=megabytes, examples=EXAMPLES)
+    )
+    files = (_SHARED / "colors.css", _SHARED / "elements.css", _FOLDER / "demo.css")
+    style = "".join(file.read_text(encoding="utf-8") for file in files)
+    script = (_FOLDER / "demo.js").read_text(encoding="utf-8")
+    contents = {"/": (page, "text/html"), "/demo.css": (style, "text/css"), "/demo.js": (script, "text/javascript")}
+
+    async def show(request: Request) -> Response:
+        content, kind = contents[request.url.path]
+        return Response(content, media_type=kind, headers=_HEADERS)
+
+    return [Route(path, show) for path in contents]

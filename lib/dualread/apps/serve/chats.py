@@ -21,11 +21,7 @@ from dualread.limits import REQUESTS_READ, ClientLimits
 from dualread.schema.data import CtWindows
 
 # Proxies pass the events of a stream on as they come (nginx collects them otherwise).
-_STREAM = {
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-store",
-    "x-accel-buffering": "no",
-}
+_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 class GoneError(Exception):

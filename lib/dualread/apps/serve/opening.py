@@ -11,9 +11,9 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from dualread.apps.score import stored
+from dualread.apps.score import ScorerChoice, stored
 from dualread.apps.score.answering import features_of, scores_of
-from dualread.apps.score.loading import LoadedScorer, Opens, ScorerChoice, load
+from dualread.apps.score.loading import LoadedScorer, Opens, load
 from dualread.apps.score.stored import StoredAnswer
 from dualread.apps.serve.actors import OnTransformers, OnVllm, ServingActor
 from dualread.apps.serve.chat_questions import RequestReader

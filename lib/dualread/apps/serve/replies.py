@@ -97,11 +97,7 @@ class ReplyWriter:
 
     def _usage(self) -> dict[str, Any]:
         n_prompt, n_completion = self._outcome.n_prompt, self._outcome.n_completion
-        return {
-            "prompt_tokens": n_prompt,
-            "completion_tokens": n_completion,
-            "total_tokens": n_prompt + n_completion,
-        }
+        return {"prompt_tokens": n_prompt, "completion_tokens": n_completion, "total_tokens": n_prompt + n_completion}
 
     def _choice(self, index: int, finish_reason: str | None, tokens: Sequence[TokenEvent] = ()) -> dict[str, Any]:
         wire = self._service.pieces.to_wire

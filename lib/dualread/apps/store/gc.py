@@ -60,7 +60,9 @@ def run(options: argparse.Namespace) -> int:
     unneeded.sort(key=lambda entry: (-entry.size, entry.kind, entry.key))
     for entry in unneeded if options.all else unneeded[:n_shown]:
         kept = f"  kept: {entry.kept}" if entry.kept else ""
-        size, age = size_text(entry.size), _age(entry.seconds)
+        units = (("days", 86400), ("hours", 3600))
+        unit, length = next((unit for unit in units if entry.seconds >= unit[1]), ("min", 60))
+        size, age = size_text(entry.size), f"{entry.seconds / length:.0f} {unit}"
         output = store.record(entry.key).get("output", "") if entry.path == store.entry(entry.key) else ""
         print(f"{entry.kind:<22} {entry.key[:8]}  {size:>9}  {age:>8}{kept}  {output}")
     if len(unneeded) > n_shown and not options.all:
@@ -106,10 +108,3 @@ def _lost(options: argparse.Namespace, store: Store) -> list[Root]:
     for root in lost:
         print(f"{root.name}: no longer exists; what only this folder needed is not kept")
     return lost
-
-
-def _age(seconds: float) -> str:
-    for unit, length in (("days", 86400), ("hours", 3600)):
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds / 60:.0f} min"

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dualread.data.datasets.base import Loaded, Picture, Row, answer_type, leaves_folder, lines_of
+from dualread import limits
+from dualread.data.datasets.base import Loaded, Picture, Row, answer_type, lines_of
 from dualread.errors import DataError, refuse
 
 _DEEPEST = 4  # folders that are entered, below the data set's own
@@ -49,7 +50,12 @@ def load_parts(folder: Path, parts: tuple[ReleasedPart, ...]) -> Loaded:
     files = []
     for part in parts:
         file, images = _one(folder, part.questions), _one(folder, part.images)
-        answered = _answers(_one(folder, part.answers)) if part.answers else None
+        answered = None
+        if part.answers:
+            of_answers = _one(folder, part.answers)
+            fields = {i: line.split("|", 1) for i, line in lines_of(of_answers).items()}
+            _refuse_lines(of_answers, fields, "image|answer, or image|answer|answer")
+            answered = {image.strip(): _alternatives(answers) for image, answers in fields.values()}
         files.append(file)
         rows += _rows(file, images.absolute(), answered, rows[-1].source_row + 1 if rows else 0)
     return Loaded(file=files[0], rows=rows, audit=[])
@@ -65,13 +71,6 @@ def _one(folder: Path, name: str) -> Path:
         places = ", ".join(str(path.parent) for path in paths[:3])
         raise DataError(f"{folder}: {name} is there {len(paths)} times: in {places}. Keep one of them.")
     return paths[0]
-
-
-def _answers(file: Path) -> dict[str, tuple[str, ...]]:
-    """Return the answers to the question on each image."""
-    fields = {i: line.split("|", 1) for i, line in lines_of(file).items()}
-    _refuse_lines(file, fields, "image|answer, or image|answer|answer")
-    return {image.strip(): _alternatives(answers) for image, answers in fields.values()}
 
 
 def _rows(file: Path, images: Path, answered: dict[str, tuple[str, ...]] | None, before: int) -> Iterator[Row]:
@@ -113,7 +112,7 @@ def _problems(lines: dict[int, list[str]], wanted: str) -> Iterator[tuple[int, s
         image = fields[0].strip()
         if len(fields) != n:
             yield i, f"{len(fields)} fields, expected {wanted}"
-        elif leaves_folder(image):
+        elif limits.leaves_folder(image):
             yield i, f"the image is {fields[0]!r}, expected the name of a file without .jpg"
         elif first.setdefault(image, i) != i:
             yield i, f"the image {image} is also in line {first[image] + 1}, expected one line per image"

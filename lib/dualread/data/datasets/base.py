@@ -1,7 +1,7 @@
 """What a data set loader has to provide and what it returns; how official files, which may be damaged, are checked.
 
 A loader is a module with `load_rows(folder, split, settings) -> Loaded`, perhaps with a class `Settings` that says what
-`datasets.<name>.settings` may hold (`schema.plugin_settings`), and with these literals, which are read without
+`datasets.<name>.settings` may hold (`schema.base.settings_class`), and with these literals, which are read without
 importing it:
 
     HUB_FILES   for each split, patterns of the files that it needs from the hub's repository (`data/test-*.parquet`);
@@ -23,9 +23,10 @@ import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeVar
 
+from dualread import limits
 from dualread.data.tables.files import parsed
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
@@ -207,7 +208,7 @@ def word_of(*words: str) -> Allowed:
 
 def path_below(folder: str) -> Allowed:
     """Return the field of a path that stays inside its folder, which `folder` describes."""
-    return Allowed(lambda value: isinstance(value, str) and not leaves_folder(value), folder)
+    return Allowed(lambda value: isinstance(value, str) and not limits.leaves_folder(value), folder)
 
 
 TEXT = Allowed(lambda value: isinstance(value, str), "text")
@@ -252,9 +253,3 @@ def is_texts(value: Any) -> bool:
 def lower(text: str | None) -> str | None:
     """Return `text` in lower case without white space at the ends; None for None and for blank text."""
     return (text or "").strip().lower() or None
-
-
-def leaves_folder(name: str) -> bool:
-    """Return whether a path from an official file is empty, absolute, or contains `..`."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    return not name.strip() or path.is_absolute() or ".." in path.parts

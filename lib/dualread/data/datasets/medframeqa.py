@@ -28,9 +28,8 @@ from dualread.data.datasets.base import (
 )
 from dualread.errors import DataError
 from dualread.grading.canonical import canonical
-from dualread.schema.base import Wire
+from dualread.schema.base import NoSettings, Wire
 from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
-from dualread.schema.plugin_settings import NoSettings
 
 HUB_FILES = {"test": ("data/test-*.parquet",)}
 SIZES = {"test": {"open": 0, "closed": 2851, "images": 9237}}

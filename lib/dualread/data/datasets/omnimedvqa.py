@@ -24,8 +24,7 @@ from dualread.data.datasets.base import (
     read_json,
 )
 from dualread.errors import DataError
-from dualread.schema.base import Wire
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings, Wire
 
 HUB_FILES = {"test": ("OmniMedVQA.zip",)}
 DOWNLOAD_GB = 10.7

@@ -18,7 +18,8 @@ from typing import Any
 
 import polars as pl
 
-from dualread.data.datasets.base import leaves_folder, unlabeled
+from dualread import limits
+from dualread.data.datasets.base import unlabeled
 from dualread.data.tables.contract import ID, TEXTS
 from dualread.data.tables.files import SUFFIXES, is_table, read_records, suffix_of
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse
@@ -131,7 +132,7 @@ def find_tables(folder: Path, split: str, files: Mapping[Any, str] | None) -> tu
         of_all = split not in files
         pattern = files.get("rows") if of_all else files[split]
         try:
-            matches = sorted(folder.glob(pattern)) if pattern is not None and not leaves_folder(pattern) else []
+            matches = sorted(folder.glob(pattern)) if pattern is not None and not limits.leaves_folder(pattern) else []
         except ValueError:  # such as "a**"
             matches = []
         if not (tables := [path for path in matches if path.is_file()]):
@@ -298,14 +299,13 @@ def _in_form(line: OwnRow) -> OwnRow:
 
 def with_images(lines: Sequence[OwnRow]) -> list[OwnRow]:
     """Return the rows with a list `image` in place of the columns image_1, image_2, ...; the last ones may be empty."""
-    columns = sorted({name for line in lines for name in line.record if NUMBERED.fullmatch(name)}, key=_number)
+    columns = sorted(
+        {name for line in lines for name in line.record if NUMBERED.fullmatch(name)},
+        key=lambda name: int(name.removeprefix("image_")),
+    )
     if not columns or any("image" in line.record for line in lines):
         return list(lines)
     return [_gathered(line, columns, "image") for line in lines]
-
-
-def _number(name: str) -> int:
-    return int(name.removeprefix("image_"))
 
 
 def _is_nan(value: Any) -> bool:

@@ -24,8 +24,7 @@ from pathlib import Path
 
 from dualread.data.datasets._hub_tables import read_rows
 from dualread.data.datasets.base import AuditStep, Loaded, Row, checked_request
-from dualread.schema.base import Wire
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings, Wire
 
 HUB_FILES = {
     "train": ("data/train-*.parquet",),

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, askable, checked_request, leaves_folder
+from dualread import limits
+from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, askable, checked_request
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import canonical
-from dualread.schema.base import Wire
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings, Wire
 
 _FILES = {"train": "train.csv", "test": "test_clean.csv"}
 HUB_FILES = {"train": ("train.csv", "images.zip"), "test": ("test_clean.csv", "images.zip")}
@@ -72,7 +72,7 @@ def _problems(record: Mapping[Any, Any]) -> list[str]:
     # DictReader fills missing fields with None and keeps surplus ones under the key None.
     if None in record or None in record.values():
         return ["has too few or too many fields, expected one per column. Correct the row."]
-    if leaves_folder(record["Figure_path"]):
+    if limits.leaves_folder(record["Figure_path"]):
         return [f"Figure_path is {record['Figure_path']!r}, expected a file in images/. Correct the row."]
     return []
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dualread import limits
 from dualread.data.datasets.base import (
     TEXT,
     Allowed,
@@ -22,7 +23,6 @@ from dualread.data.datasets.base import (
     check_records,
     checked_request,
     is_texts,
-    leaves_folder,
     lower,
     read_json,
     unlabeled,
@@ -50,7 +50,7 @@ _FIELDS = {
     "task_name": Allowed(lambda value: value is None or isinstance(value, str), "text"),
     "options": Allowed(is_texts, "a list of texts"),
     "ImagePath": Allowed(
-        lambda views: is_texts(views) and views and not leaves_folder(views[0].removeprefix("../")),
+        lambda views: is_texts(views) and views and not limits.leaves_folder(views[0].removeprefix("../")),
         "a list of one or more paths, the first of them inside ../deid_png",
     ),
 }
@@ -72,7 +72,7 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
             does not allow, or names an image outside the folder; the message lists up to ten rows.
     """
     images = checked_request("rexvqa", split, _FILES, settings, Settings).images
-    if leaves_folder(images):
+    if limits.leaves_folder(images):
         raise ConfigError(f"rexvqa: settings.images is {images!r}, expected a folder inside the source folder.")
     file = folder / "metadata" / _FILES[split]
     if not file.is_file():

@@ -26,23 +26,8 @@ from dualread.data.datasets.base import (
 from dualread.errors import DataError
 from dualread.schema.base import Section, Wire
 
-_FILES = {
-    "train": ("train.json",),
-    "validation": ("validation.json", "validate.json"),
-    "test": ("test.json",),
-}
-FAMILIES = (
-    "abnormality",
-    "color",
-    "knowledge",
-    "modality",
-    "organ",
-    "plane",
-    "position",
-    "quantity",
-    "shape",
-    "size",
-)
+_FILES = {"train": ("train.json",), "validation": ("validation.json", "validate.json"), "test": ("test.json",)}
+FAMILIES = ("abnormality", "color", "knowledge", "modality", "organ", "plane", "position", "quantity", "shape", "size")
 HUB_FILES = {
     "train": ("train.json", "imgs.zip"),
     "validation": ("validation.json", "validate.json", "imgs.zip"),

@@ -41,24 +41,14 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dualread.data.datasets.base import (
-    TEXT,
-    Allowed,
-    AuditStep,
-    Loaded,
-    Picture,
-    Row,
-    checked_request,
-    is_texts,
-    leaves_folder,
-    lower,
-)
+from dualread import limits
+from dualread.data.datasets.base import TEXT, Allowed, AuditStep, Loaded, Picture, Row, checked_request, is_texts, lower
 from dualread.data.datasets.own_gold import with_texts
 from dualread.data.datasets.own_tables import (
     NUMBERED,
@@ -115,7 +105,7 @@ def _picture(value: Any) -> str | bytes | None:
     if isinstance(value, bytes):
         return value or None
     is_path = isinstance(value, str) and len(value) <= _LONGEST_PATH and not re.match(r"data:|[a-z]+://", value.lower())
-    return value if is_path and not leaves_folder(value) else None
+    return value if is_path and not limits.leaves_folder(value) else None
 
 
 def _listed(value: Any) -> list[Any]:
@@ -219,19 +209,35 @@ def loaded(
     Raises:
         DataError: There are none.
     """
-    image_of = cache(partial(_image, folder.absolute()))  # the rows about one picture share its path or bytes
+
+    @cache  # the rows about one picture share its path or bytes
+    def image_of(value: str | bytes | None) -> tuple[Path | bytes, str]:
+        """Return the image that a picture's path or bytes stand for, and its name."""
+        if isinstance(value, bytes):
+            return value, hashlib.sha256(value).hexdigest()
+        return folder.absolute() / str(value), str(PurePosixPath(str(value)))
+
     shares = settings.shares if of_all else None
     groups, shown = _groups(lines), [_images(line.record, image_of, settings.image_roles) for line in lines]
     refuse(_images_of_two(lines, groups, shown))
     if shares:
-        names = groups or _together(shown)
+        names = groups
+        if not names:  # what has to be in one split: an image, or the first of all that it leads to
+            of_rows = [[picture.name for picture in images] for images in shown]
+            first = connected(of_rows)
+            names = [first[of_row[0]] for of_row in of_rows]
         drawn = drawn_splits(set(names), shares)
         splits = [drawn.get(name) for name in names]
     else:
         splits = [line.record.get("split", split) if of_all else split for line in lines]
         refuse(_divided(groups, splits, files[0]))
     chosen = [
-        _row(line.number if len(files) == 1 else i, line.record, images, _names(line.record, image_of))
+        _row(
+            line.number if len(files) == 1 else i,
+            line.record,
+            images,
+            [image_of(_picture(value))[1] for value in _listed(line.record["image"])],
+        )
         for i, (line, images, of_line) in enumerate(zip(lines, shown, splits, strict=True))
         if of_line == split
     ]
@@ -279,13 +285,6 @@ def _images_of_two(lines: Sequence[OwnRow], groups: Sequence[str], shown: Sequen
             if of_image.setdefault(name, group) != group:
                 first = of_image[name]
                 yield f"{line.place}: the image {name!r} is in the groups {first!r} and {group!r}. Expected one."
-
-
-def _together(shown: Sequence[Sequence[Picture]]) -> list[str]:
-    """Return for each row the name of what has to be in one split: its image, or the first of all that it leads to."""
-    names = [[picture.name for picture in images] for images in shown]
-    first = connected(names)
-    return [first[of_row[0]] for of_row in names]
 
 
 def _of_other_tables(
@@ -339,17 +338,6 @@ def _problems(lines: Sequence[OwnRow], required: Mapping[str, Allowed]) -> Itera
 
 
 _ImageOf = Callable[[str | bytes | None], tuple[Path | bytes, str]]
-
-
-def _image(folder: Path, value: str | bytes | None) -> tuple[Path | bytes, str]:
-    """Return the image that a picture's path or bytes stand for, and its name."""
-    if isinstance(value, bytes):
-        return value, hashlib.sha256(value).hexdigest()
-    return folder / str(value), str(PurePosixPath(str(value)))
-
-
-def _names(record: Mapping[str, Any], image_of: _ImageOf) -> list[str]:
-    return [image_of(_picture(value))[1] for value in _listed(record["image"])]
 
 
 def _images(record: Mapping[str, Any], image_of: _ImageOf, roles: Sequence[str] | None) -> tuple[Picture, ...]:

@@ -16,19 +16,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dualread.data.datasets.base import (
-    AuditStep,
-    Loaded,
-    Picture,
-    Row,
-    answer_type,
-    checked_request,
-    leaves_folder,
-    lines_of,
-)
+from dualread import limits
+from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, answer_type, checked_request, lines_of
 from dualread.errors import DataError, refuse
-from dualread.schema.base import Wire
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings, Wire
 
 HUB_FILES = {"test": ("*VQAMed2019_Test_Questions_w_Ref_Answers.txt", "*VQAMed2019_Test_Images*")}
 SIZES = {"test": {"open": 432, "closed": 64, "images": 496}}
@@ -70,7 +61,9 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     refuse(f"{file}: line {i + 1}: {problem}" for i, parts in fields.items() for problem in _problems(parts))
     images = (file.parent / _IMAGES).absolute()
     rows = [_row(images, i, *parts) for i, parts in fields.items()]
-    kept = [row for row in rows if _sha256(images / f"{row.image_name}.jpg") not in _IN_VQA_RAD]
+    files = [images / f"{row.image_name}.jpg" for row in rows]  # a missing one is reported when all images are read
+    digests = [hashlib.sha256(image.read_bytes()).hexdigest() if image.is_file() else None for image in files]
+    kept = [row for row, digest in zip(rows, digests, strict=True) if digest not in _IN_VQA_RAD]
     audit = AuditStep(
         step="images of VQA-RAD",
         kept=len(kept),
@@ -85,33 +78,24 @@ def _problems(fields: list[str]) -> Iterator[str]:
         yield f"{len(fields)} fields, expected image|category|question|answer. Correct the line."
         return
     image, category = fields[0].strip(), fields[1].strip().lower()
-    if leaves_folder(image):
+    if limits.leaves_folder(image):
         yield f"the image is {fields[0]!r}, expected the name of a file without .jpg. Correct the line."
     if category not in _CATEGORIES:
         yield f"the category is {fields[1]!r}, expected {', '.join(_CATEGORIES)}. Correct the line."
 
 
-def _sha256(image: Path) -> str | None:
-    """Return the digest of a file; None if it is missing, which is reported later, when all images are read."""
-    return hashlib.sha256(image.read_bytes()).hexdigest() if image.is_file() else None
-
-
 def _row(images: Path, source_row: int, image: str, category: str, question: str, answer: str) -> Row:
+    # The verbatim answer, followed by each alternative with and without its optional text.
+    texts = [" ".join(text.split()) for part in answer.split("#") for text in _with_and_without_optional(part)]
     return Row(
         official_id=image.strip(),  # one question per image
         question=question,
-        reference_answers=_accepted(answer),
+        reference_answers=tuple(dict.fromkeys([answer, *filter(None, texts)])),
         answer_type=answer_type(answer),
         content_family=category.strip().lower(),
         images=(Picture(images / f"{image.strip()}.jpg", image.strip()),),
         source_row=source_row,
     )
-
-
-def _accepted(answer: str) -> tuple[str, ...]:
-    """Return the verbatim answer, followed by each alternative with and without its optional text."""
-    texts = [" ".join(text.split()) for part in answer.split("#") for text in _with_and_without_optional(part)]
-    return tuple(dict.fromkeys([answer, *filter(None, texts)]))
 
 
 def _with_and_without_optional(text: str) -> list[str]:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from dualread.data.datasets._vqa_med import ReleasedPart, load_parts
 from dualread.data.datasets.base import Loaded, checked_request
-from dualread.schema.base import Wire
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import NoSettings, Wire
 
 HUB_FILES = {
     "train": ("*VQAnswering_2020_Train_QA_pairs.txt", "*VQAnswering_2020_Train_images*"),

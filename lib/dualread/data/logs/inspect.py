@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dualread import limits
 from dualread.data.logs.base import Log, LoggedSample, flat, image_identity
 from dualread.errors import DataError, in_a_line
 
@@ -23,7 +24,6 @@ CONFIDENCE = (
     " have the model state <confidence>NN</confidence>"
 )
 
-_ALWAYS_UNPACKED, _LARGEST_RATIO = 64_000_000, 200  # bytes; the logs in our tests: 3 to 4
 _NOT_READ = {"store", "events", "events_data", "messages", "timelines"}  # may be larger than all the rest
 
 
@@ -35,7 +35,7 @@ def read_log(path: Path) -> Log:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 n_bytes = sum(member.file_size for member in archive.infolist())
-            if n_bytes > max(_ALWAYS_UNPACKED, _LARGEST_RATIO * path.stat().st_size):
+            if n_bytes > limits.unpacked_bytes(path.stat().st_size):
                 raise ValueError(f"it unpacks to {n_bytes:,} bytes")
         log = read_eval_log(path, resolve_attachments=True, exclude_fields=_NOT_READ)
     except Exception as error:  # whatever its parsers raise

@@ -104,7 +104,11 @@ class _Lows:
             columns = _columns(blurred(part))
             inside = columns[0].reshape(len(part), -1)
             contrast = np.maximum(inside.std(axis=1), 1.0)[:, None]
-            lows = np.stack([_lowest(column) / contrast for column in columns], axis=1)
+            side = columns[0].shape[1]
+            waves = np.asarray(dct(np.eye(side), axis=0, norm="ortho"))[:_LOWEST].astype(np.float32)
+            # The lowest frequencies but the mean, as root mean squares.
+            squares = [(waves @ column @ waves.T).reshape(len(part), -1)[:, 1:] / side for column in columns]
+            lows = np.stack([square / contrast for square in squares], axis=1)
             rows = slice(start, start := start + len(part))
             values[rows] = lows[:, 0]
             changes[rows] = np.linalg.qr(lows.swapaxes(1, 2))[0].swapaxes(1, 2)
@@ -125,13 +129,6 @@ def _columns(pictures: np.ndarray) -> list[np.ndarray]:
 
 def _inside(pictures: np.ndarray) -> np.ndarray:
     return pictures[:, _MARGIN:-_MARGIN, _MARGIN:-_MARGIN]
-
-
-def _lowest(pictures: np.ndarray) -> np.ndarray:
-    """Return the lowest frequencies of pictures [n, m, m] but the mean, as root mean squares: float [n, 63]."""
-    side = pictures.shape[1]
-    waves = np.asarray(dct(np.eye(side), axis=0, norm="ortho"))[:_LOWEST].astype(np.float32)
-    return (waves @ pictures @ waves.T).reshape(len(pictures), -1)[:, 1:] / side
 
 
 def _alike(lows: _Lows, places: np.ndarray, *, mirrored: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:

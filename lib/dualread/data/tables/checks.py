@@ -1,8 +1,9 @@
-"""Bring a table's columns under the declared names, and check each as it is declared (`contract`)."""
+"""A user's table: its columns are brought under the declared names, and each is checked as `contract` declares it."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import polars as pl
 
@@ -16,18 +17,116 @@ from dualread.data.tables.contract import (
     TEXTS,
     WIDE,
     WIDE_SCORE,
-    CheckedTable,
-    TableOptions,
     UserColumn,
+    shown_rows,
 )
 from dualread.data.tables.files import RawTable
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation.decimals import as_float64, once_float32
 from dualread.grading.options import option_of
 
-__all__ = ["checked"]
 
-_MORE_THAN_PUNCTUATION = r"[\pL\pN]"
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """What a user says about the tables.
+
+    Attributes:
+        columns: {declared name: name in the user's tables}; "-NAME" reads a number with the other sign, as a score.
+        cluster: The column whose values are resampled, in place of image_id.
+        alternatives: What separates accepted answers in one text; None for nothing.
+        options: The columns of a multiple-choice question's options A, B, ..., or the one that holds lists of them.
+        missing: Words that stand for an empty cell; rows without a reference answer are then left out and counted. None
+            if nothing is said: then an empty reference, and the usual words for one, are refused.
+        decimal: "," if numbers may have decimal commas, else ".".
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    cluster: str | None = None
+    alternatives: str | None = None
+    options: Sequence[str] = ()
+    missing: Sequence[str] | None = None
+    decimal: str = "."
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The columns of the cluster in answers and in pairs."""
+        return () if self.cluster is None else (self.cluster, f"donor_{self.cluster}")
+
+    def names(self, declared: Sequence[UserColumn]) -> dict[str, str]:
+        """Return {declared name: the user's name} for a table; a negated confidence is a score."""
+        known = {column.name for column in declared}
+        return {
+            name.replace("confidence", "score", 1) if column.startswith("-") else name: column
+            for name, column in self.columns.items()
+            if name in known or name.startswith((WIDE, WIDE_SCORE))
+        }
+
+    def reads(self, column: str, declared: Sequence[UserColumn]) -> bool:
+        """Whether the values of a column of the user's table are needed."""
+        names = {name for named in self.names(declared).values() for name in (named, named.removeprefix("-"))}
+        known = {*(known_column.name for known_column in declared), *self.clusters, *self.options, *names}
+        return column in known or column.startswith((WIDE, WIDE_SCORE))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedTable:
+    """A table with the declared columns that it has, each with its type, and int64 `row`; references are lists.
+
+    Attributes:
+        source: The file, or a word for a table in memory.
+        frame: The columns. Each row has `confidence`, and `is_score` says whether it is one of which only the order
+            counts.
+        columns: The names of all columns in the file.
+        user_names: {declared name: name in the file}, where the user said so.
+        notes: Sentences about how the table was read.
+        left_out: {why: number of rows}.
+        separator: Of the cells of a .csv.
+    """
+
+    source: Path | str
+    frame: pl.DataFrame
+    columns: tuple[str, ...]
+    user_names: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    separator: str | None = None
+
+    def has(self, *names: str) -> bool:
+        """Whether the table has all of these columns."""
+        return all(name in self.frame.columns for name in names)
+
+    def column(self, name: str) -> str:
+        """Return how messages call a column."""
+        user_name = self.user_names.get(name, name)
+        return f"column {name!r}" if user_name == name else f"column {user_name!r} ({name})"
+
+    @property
+    def confidence(self) -> str | None:
+        """The user's name of the column of confidences, or of scores; None where methods have columns of their own."""
+        names = {name: name for name in ("score", "confidence") if name in self.columns} | dict(self.user_names)
+        return next((names[name].removeprefix("-") for name in ("confidence", "score") if name in names), None)
+
+    def error(self, sentence: str) -> DataError:
+        """Return an error that begins with the file's name."""
+        return DataError(f"{self.source}: {sentence}")
+
+    def need(self, column: str, why: str) -> None:
+        """Raise DataError, which lists the existing columns, if the table lacks this one."""
+        if not self.has(column):
+            raise self.error(
+                f"no column {column!r}, {why}. Found: {', '.join(self.columns)}.{did_you_mean(column, self.columns)} If"
+                f" it has another name, say which: --columns {column}=NAME."
+            )
+
+    def refuse(self, column: str, wrong: pl.Series, texts: pl.Series, expected: str) -> None:
+        """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first rows and their texts."""
+        if n := int(wrong.sum()):
+            shown = shown_rows(self.frame["row"].filter(wrong), texts.filter(wrong))
+            raise self.error(f"{self.column(column)} is wrong in {n} of {len(wrong)} rows: {shown}; {expected}.")
+
+    def with_column(self, values: pl.Series | pl.Expr, *notes: str) -> "CheckedTable":
+        """Return the table with a column replaced, and further notes."""
+        return replace(self, frame=self.frame.with_columns(values), notes=(*self.notes, *notes))
 
 
 def checked(
@@ -142,7 +241,7 @@ def _has_answer(answers: pl.Series) -> pl.Series:
     """Return which values are more than punctuation, bool [n]; whatever is no text counts, and is checked later."""
     if answers.dtype not in (pl.String, pl.Null):
         return answers.is_not_null()
-    return answers.cast(pl.String).fill_null("").str.contains(_MORE_THAN_PUNCTUATION)
+    return answers.cast(pl.String).fill_null("").str.contains(r"[\pL\pN]")
 
 
 def _with_references(table: CheckedTable, column: str, options: TableOptions) -> CheckedTable:
@@ -244,8 +343,7 @@ def _typed(table: CheckedTable, column: UserColumn, options: TableOptions) -> Ch
     is_number = column.type in (PROBABILITY, SCORE)
     if is_number and values.dtype.is_float():  # a float32 .9 is .9
         values = pl.Series(as_float64(values.to_numpy()), nan_to_null=True)
-    texts = values.cast(pl.String)
-    numbers = texts
+    numbers = texts = values.cast(pl.String)
     if is_number and texts.dtype == pl.String:
         if texts.str.contains("%", literal=True).any() and texts.str.ends_with("%").all():
             percent = texts.str.strip_chars_end("% ")
@@ -260,8 +358,7 @@ def _typed(table: CheckedTable, column: UserColumn, options: TableOptions) -> Ch
     if column.is_filled:
         table.refuse(column.name, texts.is_null(), texts, _FILLED if is_number else "expected a value in every row")
     if is_number and not table.has("study") and (meant := once_float32(typed.drop_nulls().to_numpy())) is not None:
-        places = typed.is_not_null().arg_true()
-        typed = typed.scatter(places, pl.Series(meant))
+        typed = typed.scatter(typed.is_not_null().arg_true(), pl.Series(meant))
         notes.append(f"{called} holds float32 numbers with more digits than they had; read as those")
     return table.with_column(typed.alias(column.name), *notes)
 
@@ -269,18 +366,16 @@ def _typed(table: CheckedTable, column: UserColumn, options: TableOptions) -> Ch
 def _decimal(table: CheckedTable, texts: pl.Series, options: TableOptions) -> pl.Series:
     """Return numbers with points for decimal commas: between semicolons, or if the user says so; without a point."""
     may = options.decimal == "," or table.separator == ";"
-    if not may or texts.str.contains(".", literal=True).any():
-        return texts
-    return texts.str.replace(",", ".", literal=True)
+    has_points = texts.str.contains(".", literal=True).any()
+    return texts.str.replace(",", ".", literal=True) if may and not has_points else texts
 
 
 def _with_options(table: CheckedTable, options: Sequence[str], prefix: str) -> CheckedTable:
     """Put the text of an option in place of an answer, or a reference, that is its letter."""
     for column in options:
         if not table.has(column):
-            raise ConfigError(
-                f"--options {column}: {table.source} has no such column. Found: {', '.join(table.columns)}."
-            )
+            listed = ", ".join(table.columns)
+            raise ConfigError(f"--options {column}: {table.source} has no such column. Found: {listed}.")
     columns = [table.frame[column] for column in options]
     texts = (column.cast(pl.String).fill_null("") for column in columns)
     choices = columns[0].to_list() if columns[0].dtype == pl.List else list(zip(*texts, strict=True))

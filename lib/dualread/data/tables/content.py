@@ -9,16 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dualread import limits
 from dualread.errors import DataError
 
-__all__ = ["LARGEST_COLUMNS", "LARGEST_ROWS", "encoding_of", "is_packed", "lines_of", "plain_names", "unpacked"]
-
-LARGEST_ROWS = 20_000_000
-LARGEST_COLUMNS = 5_000
-_LONGEST_LINE = 64_000_000  # characters
-_LARGEST_UNPACKED = 4_000_000_000  # bytes of a .gz, of which nobody sees on disk how large it is
-_ALWAYS_UNPACKED = 64_000_000
-_LARGEST_RATIO = 200  # tables are packed to a third or a twentieth of their size
 _BLOCK = 1 << 20
 _FOREIGN = {
     b"PAR1": "a parquet file; rename it to {stem}.parquet",
@@ -60,7 +53,7 @@ class _Unpacked(io.RawIOBase):
     def __init__(self, path: Path, stream: io.BufferedReader) -> None:
         self._path, self._stream, self._content = path, stream, gzip.GzipFile(fileobj=stream)
         self._n_bytes, self._n_packed = 0, path.stat().st_size
-        self._limit = min(_LARGEST_UNPACKED, max(_ALWAYS_UNPACKED, _LARGEST_RATIO * self._n_packed))
+        self._limit = min(limits.UNPACKED_BYTES, limits.unpacked_bytes(self._n_packed))
 
     def readable(self) -> bool:
         return True
@@ -124,9 +117,9 @@ def lines_of(path: Path, encoding: str) -> Iterator[str]:
         DataError: A line is longer than 64 million characters.
     """
     with unpacked(path) as stream, io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
-        while line := text.readline(_LONGEST_LINE):
-            if len(line) == _LONGEST_LINE:
-                raise DataError(f"{path}: a line has more than {_LONGEST_LINE:,} characters. Is it a table?")
+        while line := text.readline(limits.LINE_CHARACTERS):
+            if len(line) == limits.LINE_CHARACTERS:
+                raise DataError(f"{path}: a line has more than {limits.LINE_CHARACTERS:,} characters. Is it a table?")
             yield line
 
 

@@ -2,20 +2,15 @@
 
 A table that is not so is refused in one sentence with column, row and value, which says what to write. Nothing is
 guessed from values: other names, alternatives, options, decimal commas and words for missing values are what the user
-says (`TableOptions`). Three things are unambiguous, and are read and said: percentages whose every value has the sign,
-decimal commas between semicolons, and float32 numbers that were stored with more digits than they had.
+says (`checks.TableOptions`). Three things are unambiguous, and are read and said: percentages whose every value has the
+sign, decimal commas between semicolons, and float32 numbers that were stored with more digits than they had.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import polars as pl
-
-from dualread.errors import DataError, did_you_mean
-
-__all__ = ["ANSWERS", "PAIRS", "WIDE", "CheckedTable", "TableOptions", "UserColumn", "plain_ids"]
 
 # Begin the columns of a table with one column per method, whose name follows.
 WIDE, WIDE_SCORE = "confidence_", "score_"
@@ -110,109 +105,6 @@ PAIRS = tuple(
     for column in ANSWERS
     if column.name not in ("question", "answer_type", "replicates")
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """What a user says about the tables.
-
-    Attributes:
-        columns: {declared name: name in the user's tables}; "-NAME" reads a number with the other sign, as a score.
-        cluster: The column whose values are resampled, in place of image_id.
-        alternatives: What separates accepted answers in one text; None for nothing.
-        options: The columns of a multiple-choice question's options A, B, ..., or the one that holds lists of them.
-        missing: Words that stand for an empty cell; rows without a reference answer are then left out and counted. None
-            if nothing is said: then an empty reference, and the usual words for one, are refused.
-        decimal: "," if numbers may have decimal commas, else ".".
-    """
-
-    columns: Mapping[str, str] = field(default_factory=dict)
-    cluster: str | None = None
-    alternatives: str | None = None
-    options: Sequence[str] = ()
-    missing: Sequence[str] | None = None
-    decimal: str = "."
-
-    @property
-    def clusters(self) -> tuple[str, ...]:
-        """The columns of the cluster in answers and in pairs."""
-        return () if self.cluster is None else (self.cluster, f"donor_{self.cluster}")
-
-    def names(self, declared: Sequence[UserColumn]) -> dict[str, str]:
-        """Return {declared name: the user's name} for a table; a negated confidence is a score."""
-        known = {column.name for column in declared}
-        return {
-            name.replace("confidence", "score", 1) if column.startswith("-") else name: column
-            for name, column in self.columns.items()
-            if name in known or name.startswith((WIDE, WIDE_SCORE))
-        }
-
-    def reads(self, column: str, declared: Sequence[UserColumn]) -> bool:
-        """Whether the values of a column of the user's table are needed."""
-        names = {name for named in self.names(declared).values() for name in (named, named.removeprefix("-"))}
-        known = {*(known_column.name for known_column in declared), *self.clusters, *self.options, *names}
-        return column in known or column.startswith((WIDE, WIDE_SCORE))
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckedTable:
-    """A table with the declared columns that it has, each with its type, and int64 `row`; references are lists.
-
-    Attributes:
-        source: The file, or a word for a table in memory.
-        frame: The columns. Each row has `confidence`, and `is_score` says whether it is one of which only the order
-            counts.
-        columns: The names of all columns in the file.
-        user_names: {declared name: name in the file}, where the user said so.
-        notes: Sentences about how the table was read.
-        left_out: {why: number of rows}.
-        separator: Of the cells of a .csv.
-    """
-
-    source: Path | str
-    frame: pl.DataFrame
-    columns: tuple[str, ...]
-    user_names: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    separator: str | None = None
-
-    def has(self, *names: str) -> bool:
-        """Whether the table has all of these columns."""
-        return all(name in self.frame.columns for name in names)
-
-    def column(self, name: str) -> str:
-        """Return how messages call a column."""
-        user_name = self.user_names.get(name, name)
-        return f"column {name!r}" if user_name == name else f"column {user_name!r} ({name})"
-
-    @property
-    def confidence(self) -> str | None:
-        """The user's name of the column of confidences, or of scores; None where methods have columns of their own."""
-        names = {name: name for name in ("score", "confidence") if name in self.columns} | dict(self.user_names)
-        return next((names[name].removeprefix("-") for name in ("confidence", "score") if name in names), None)
-
-    def error(self, sentence: str) -> DataError:
-        """Return an error that begins with the file's name."""
-        return DataError(f"{self.source}: {sentence}")
-
-    def need(self, column: str, why: str) -> None:
-        """Raise DataError, which lists the existing columns, if the table lacks this one."""
-        if not self.has(column):
-            raise self.error(
-                f"no column {column!r}, {why}. Found: {', '.join(self.columns)}.{did_you_mean(column, self.columns)} If"
-                f" it has another name, say which: --columns {column}=NAME."
-            )
-
-    def refuse(self, column: str, wrong: pl.Series, texts: pl.Series, expected: str) -> None:
-        """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first rows and their texts."""
-        if n := int(wrong.sum()):
-            shown = shown_rows(self.frame["row"].filter(wrong), texts.filter(wrong))
-            raise self.error(f"{self.column(column)} is wrong in {n} of {len(wrong)} rows: {shown}; {expected}.")
-
-    def with_column(self, values: pl.Series | pl.Expr, *notes: str) -> "CheckedTable":
-        """Return the table with a column replaced, and further notes."""
-        return replace(self, frame=self.frame.with_columns(values), notes=(*self.notes, *notes))
 
 
 def shown_rows(rows: Sequence[int] | pl.Series, texts: Sequence[str | None] | pl.Series) -> str:

@@ -17,26 +17,13 @@ from typing import Any
 
 import polars as pl
 
-from dualread.data.tables.content import LARGEST_COLUMNS, LARGEST_ROWS, encoding_of, lines_of, plain_names
+from dualread import limits
+from dualread.data.tables.content import encoding_of, lines_of, plain_names
 from dualread.data.tables.parquet import read_parquet, read_rows
 from dualread.errors import DataError, in_a_line
 
-__all__ = [
-    "SUFFIXES",
-    "BrokenLine",
-    "RawTable",
-    "Records",
-    "column_of",
-    "is_table",
-    "parsed",
-    "read_file",
-    "read_records",
-    "suffix_of",
-]
-
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-_LONGEST_CELL = 16_000_000  # characters
 _CHUNK = 50_000  # rows that are Python objects at one time
 Wanted = Callable[[str], bool]  # whether the values of a column are needed
 
@@ -183,7 +170,9 @@ class _TextFile:
         if (suffix := suffix_of(path)) in (".csv", ".tsv"):
             self.separator = self._separator(first)
             self._rows, form = self._delimited, _SEPARATORS[self.separator]
-        elif suffix != ".json" or (_is_object(first) and self._has_more()):
+        elif suffix != ".json" or (
+            _is_object(first) and any(islice(filter(str.strip, lines_of(path, self.encoding)), 1, None))
+        ):
             self._rows, form = self._json_lines, "JSON lines"
         else:
             self._rows, form, self.unit = self._json, "JSON", "row"
@@ -198,15 +187,15 @@ class _TextFile:
             if isinstance(record, BrokenLine):
                 yield row, line, record
                 continue
-            if row > LARGEST_ROWS:
-                raise DataError(f"{self._path}: has more than {LARGEST_ROWS:,} rows. Split it.")
+            if row > limits.TABLE_ROWS:
+                raise DataError(f"{self._path}: has more than {limits.TABLE_ROWS:,} rows. Split it.")
             if not isinstance(record, Mapping):
                 raise DataError(f"{self._path}: {self.unit} {line}: is {_kind(record)}, expected an object.")
             if not record.keys() <= names.keys():
                 names |= dict(zip(record, plain_names(self._path, record), strict=True))
                 is_plain = all(name == plain for name, plain in names.items())
-                if len(names) > LARGEST_COLUMNS:
-                    raise DataError(f"{self._path}: has more than {LARGEST_COLUMNS:,} columns. Is it transposed?")
+                if len(names) > limits.TABLE_COLUMNS:
+                    raise DataError(f"{self._path}: has more than {limits.TABLE_COLUMNS:,} columns. Is it transposed?")
             if not is_plain:
                 record = dict(zip(plain_names(self._path, record), record.values(), strict=True))
             yield row, line, record
@@ -219,9 +208,6 @@ class _TextFile:
                 " semicolons or tabs."
             )
         return counts[0][0] if counts else ","
-
-    def _has_more(self) -> bool:
-        return len(list(islice((line for line in lines_of(self._path, self.encoding) if line.strip()), 2))) == 2
 
     def _delimited(self) -> Iterator[tuple[int, int, dict[str, str | None]]]:
         assert self.separator is not None
@@ -236,7 +222,7 @@ class _TextFile:
                     n_of_lines.add(line.count(separator))
                 yield line
 
-        csv.field_size_limit(_LONGEST_CELL)  # 131,072 by itself, which a long completion exceeds
+        csv.field_size_limit(limits.CELL_CHARACTERS)  # 131,072 by itself, which a long completion exceeds
         reader = csv.reader(counted(), delimiter=separator, strict=True)
         try:
             for cells in reader:
@@ -271,8 +257,8 @@ class _TextFile:
         names = [name.strip() for name in cells]
         while not names[-1]:
             names.pop()
-        if len(names) > LARGEST_COLUMNS:
-            raise DataError(f"{self._path}: has {len(names):,} columns, expected at most {LARGEST_COLUMNS:,}.")
+        if len(names) > limits.TABLE_COLUMNS:
+            raise DataError(f"{self._path}: has {len(names):,} columns, expected at most {limits.TABLE_COLUMNS:,}.")
         return plain_names(self._path, [name or f"Unnamed: {k}" for k, name in enumerate(names)])  # as pandas has it
 
     def _json_lines(self) -> Iterator[tuple[int, int, Any]]:

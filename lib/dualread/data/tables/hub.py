@@ -17,8 +17,6 @@ import polars as pl
 from dualread.data.tables.files import SUFFIXES, RawTable, Wanted, read_file
 from dualread.errors import ConfigError, DataError, in_a_line
 
-__all__ = ["is_address", "local_file", "read_address"]
-
 _TABLES = tuple(end for suffix in SUFFIXES for end in (suffix, f"{suffix}.gz"))
 _ADDRESS = re.compile(
     r"hf://(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>refs/(?:convert|pr)/[\w.-]+|[\w.-]+))?(?:/(?P<place>.+))?"

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dualread.data.tables.content import LARGEST_COLUMNS, plain_names
+from dualread import limits
+from dualread.data.tables.content import plain_names
 from dualread.data.tables.files import RawTable, Wanted, column_of
 from dualread.data.tables.parquet import plain_types, with_class_names
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.evaluation.decimals import as_float64
-
-__all__ = ["read_frame"]
 
 _EXPECTED = "expected a data frame (polars, pandas, pyarrow, datasets), a mapping of columns, a list of rows, or a path"
 
@@ -37,15 +36,15 @@ def read_frame(table: Any, name: str, wanted: Wanted = lambda column: True) -> R
         if not isinstance(table, pl.DataFrame):
             columns = list(_columns(table, name))
             names = plain_names(name, (column for column, _ in columns))
-            series = [_series(column, values, name) for column, values in columns[: LARGEST_COLUMNS + 1]]
+            series = [_series(column, values, name) for column, values in columns[: limits.TABLE_COLUMNS + 1]]
             if len({len(column) for column in series}) > 1:
                 lengths = ", ".join(f"{column.name}: {len(column)}" for column in series[:10])
                 raise DataError(f"{name}: is not a table: its columns have different lengths ({lengths}).")
             table = pl.DataFrame(series)
         else:
             names = plain_names(name, table.columns)
-        if len(names) > LARGEST_COLUMNS:
-            raise DataError(f"{name}: has {len(names):,} columns, expected at most {LARGEST_COLUMNS:,}.")
+        if len(names) > limits.TABLE_COLUMNS:
+            raise DataError(f"{name}: has {len(names):,} columns, expected at most {limits.TABLE_COLUMNS:,}.")
         table = table.rename(dict(zip(table.columns, names, strict=True)))
         frame = plain_types(table.lazy().select(list(filter(wanted, names)))).collect()
     except (OSError, OverflowError, RecursionError, TypeError, ValueError, pl.exceptions.PolarsError) as error:

@@ -13,14 +13,12 @@ from typing import Any
 
 import polars as pl
 
-from dualread.data.tables.content import LARGEST_COLUMNS, LARGEST_ROWS, is_packed, plain_names, unpacked
+from dualread import limits
+from dualread.data.tables.content import is_packed, plain_names, unpacked
 from dualread.errors import DataError, in_a_line
-
-__all__ = ["plain_types", "read_parquet", "read_rows", "with_class_names"]
 
 _KEPT = (pl.Boolean, pl.Binary, pl.Object)
 _BATCH, _HELD = 256, 8  # rows, which may hold images, that are read, and made objects, at one time
-_LARGEST_TEXTS = 4_000_000_000  # bytes of one column, in which equal texts take no room
 _LOOKED_AT, _MOST_LOOKED_AT = 10**9, 50_000  # bytes and rows whose lengths are added up at one time
 
 
@@ -71,10 +69,10 @@ def _open_parquet(path: Path) -> Iterator[tuple[Callable[[], pl.LazyFrame], int]
         names = pl.scan_parquet(source(), glob=False).collect_schema().names()
         metadata = pl.read_parquet_metadata(source())
         n = pl.scan_parquet(source(), glob=False).select(pl.len()).collect().item()
-        if len(names) > LARGEST_COLUMNS or n > LARGEST_ROWS:
+        if len(names) > limits.TABLE_COLUMNS or n > limits.TABLE_ROWS:
             raise DataError(
-                f"{path}: has {len(names):,} columns and {n:,} rows, expected at most {LARGEST_COLUMNS:,} and"
-                f" {LARGEST_ROWS:,}."
+                f"{path}: has {len(names):,} columns and {n:,} rows, expected at most {limits.TABLE_COLUMNS:,} and"
+                f" {limits.TABLE_ROWS:,}."
             )
         plain = dict(zip(names, plain_names(path, names), strict=True))
         yield lambda: with_class_names(pl.scan_parquet(source(), glob=False), metadata).rename(plain), n
@@ -109,10 +107,10 @@ def _refuse_long(path: Path, table: pl.LazyFrame, n_rows: int) -> None:
         start = min(start + step, n_rows)
         for name, n in zip(texts, sizes, strict=True):
             n_bytes[name] += n
-            if n_bytes[name] > _LARGEST_TEXTS:
+            if n_bytes[name] > limits.COLUMN_BYTES:
                 raise DataError(
-                    f"{path}: column {name!r} holds more than {_LARGEST_TEXTS:,} bytes of text up to row {start:,}."
-                    " Shorten or split it."
+                    f"{path}: column {name!r} holds more than {limits.COLUMN_BYTES:,} bytes of text up to row"
+                    f" {start:,}. Shorten or split it."
                 )
         step = min(_MOST_LOOKED_AT, 10 * step, max(1, _LOOKED_AT * start // (1 + sum(n_bytes.values()))))
 

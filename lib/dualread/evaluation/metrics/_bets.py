@@ -2,7 +2,7 @@
 
 import numpy as np
 
-__all__ = ["largest_prefix_sums", "log_largest_wealth"]
+__all__ = ["largest_prefix_sums", "log_largest_wealth", "log_largest_wealth_at"]
 
 # Stakes as shares of the largest one that cannot lose more than everything, and how the capital is divided among them.
 # Large stakes win where nearly all answers are correct or images have many answers, which is where few images decide;
@@ -31,11 +31,28 @@ def log_largest_wealth(
         most: Largest number of answers to one image, at least that of `place`.
     """
     n_answers, n_wrong = _running_sums_by(place, np.stack([np.ones_like(wrong), wrong]))
-    stakes = STAKES[:, np.newaxis] / ((1.0 - target_risk) * most)
-    factors = np.maximum(1.0 - stakes * (n_wrong - target_risk * n_answers), _NOTHING)
-    return np.maximum(
-        (largest_prefix_sums(place, level, np.log(factors)) + np.log(SHARES)[:, np.newaxis]).max(axis=0), 0.0
-    )
+    factors = _log_factors(n_answers, n_wrong, target_risk=target_risk, most=most)
+    return np.maximum((largest_prefix_sums(place, level, factors) + np.log(SHARES)[:, np.newaxis]).max(axis=0), 0.0)
+
+
+def log_largest_wealth_at(n_kept: np.ndarray, n_wrong: np.ndarray, *, target_risk: float, most: int) -> np.ndarray:
+    """Return what `log_largest_wealth` returns, for a few thresholds, float64 [thresholds].
+
+    Args:
+        n_kept: int64 [thresholds, images], the answers that are kept, the images in the order of the bets.
+        n_wrong: int64 [thresholds, images], the wrong ones of these.
+        target_risk: In [0, 1).
+        most: Largest number of answers to one image.
+    """
+    factors = _log_factors(n_kept, n_wrong, target_risk=target_risk, most=most)
+    largest = np.maximum(np.cumsum(factors, axis=-1).max(axis=-1), 0.0)
+    return np.maximum((largest + np.log(SHARES)[:, np.newaxis]).max(axis=0), 0.0)
+
+
+def _log_factors(n_kept: np.ndarray, n_wrong: np.ndarray, *, target_risk: float, most: int) -> np.ndarray:
+    """Return the logarithm of the factor of each stake, float64 [stakes, ...], for images with these numbers."""
+    stakes = np.expand_dims(STAKES, tuple(range(1, n_kept.ndim + 1))) / ((1.0 - target_risk) * most)
+    return np.log(np.maximum(1.0 - stakes * (n_wrong - target_risk * n_kept), _NOTHING))
 
 
 def largest_prefix_sums(place: np.ndarray, time: np.ndarray, value: np.ndarray) -> np.ndarray:

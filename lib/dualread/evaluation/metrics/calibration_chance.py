@@ -118,9 +118,7 @@ def leave_one_image_out(confidence: npt.ArrayLike, correct: npt.ArrayLike, image
     total = cells.per_bin(cells.residual)[b] / cells.scale
     # Without a cell, its bin loses the ordered pairs of the cell with all other images.
     without = _errors(
-        n[b] - cells.n,
-        products[b] - 2.0 * residual * (total - residual),
-        pairs[b] - 2.0 * cells.n * (n[b] - cells.n),
+        n[b] - cells.n, products[b] - 2.0 * residual * (total - residual), pairs[b] - 2.0 * cells.n * (n[b] - cells.n)
     )
     remaining = errors.sum() + cells.per_image(without - errors[b])
     remaining[pairs.sum() - cells.per_image(2.0 * cells.n * (n[b] - cells.n)) == 0.0] = np.nan
@@ -183,7 +181,11 @@ def ece_noise_floor(
     scores = np.sort(checked_confidence(confidence))
     if len(scores) > LABELED_ROWS:
         return by_signs
-    return max(by_signs, _percentile(_with_labels(scores, names)) / len(scores))
+    opens = np.flatnonzero(np.append(True, np.diff(bins(scores)) > 0))
+    drawn = generator(*names, "labels").random((SIGNS, len(scores))) < scores
+    right = np.add.reduceat(drawn, opens, axis=1, dtype=np.int64)
+    with_labels = np.abs(right - np.add.reduceat(scores, opens)).sum(axis=1)  # n * ECE with drawn labels
+    return max(by_signs, _percentile(with_labels) / len(scores))
 
 
 def _with_signs(cells: _Cells, present: np.ndarray, n_images: int, names: tuple[str, ...]) -> np.ndarray:
@@ -200,14 +202,6 @@ def _with_signs(cells: _Cells, present: np.ndarray, n_images: int, names: tuple[
         positive += gaps @ np.unpackbits(packed[present[first:end] - start], axis=1).astype(np.float64)
     sums = cells.per_bin(cells.residual)[filled, np.newaxis]
     return np.abs(2.0 * positive - sums).sum(axis=0)[:SIGNS]
-
-
-def _with_labels(scores: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    """Return n * ECE with drawn labels, float64 [SIGNS]; `scores` are sorted."""
-    opens = np.flatnonzero(np.append(True, np.diff(bins(scores)) > 0))
-    drawn = generator(*names, "labels").random((SIGNS, len(scores))) < scores
-    right = np.add.reduceat(drawn, opens, axis=1, dtype=np.int64)
-    return np.abs(right - np.add.reduceat(scores, opens)).sum(axis=1)
 
 
 def _percentile(values: np.ndarray) -> float:

@@ -16,6 +16,7 @@ images, with ties, and where answers to one image depend on each other. It assum
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +24,11 @@ import scipy  # loads its submodules when they are first used
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.decimals import as_number
-from dualread.evaluation.metrics._bets import log_largest_wealth
+from dualread.evaluation.metrics._bets import log_largest_wealth, log_largest_wealth_at
 from dualread.evaluation.metrics._checks import checked, checked_correct, checked_groups, same_length
 from dualread.seeding import generator
 
-__all__ = ["DELTA", "certified_threshold", "risk_p_values", "smallest_certified", "starts"]
+__all__ = ["DELTA", "certified_threshold", "certifies_any", "risk_p_values", "smallest_certified", "starts"]
 
 DELTA = 0.1
 
@@ -184,7 +185,7 @@ def risk_p_values(
     if most == 1:
         n_kept = np.flatnonzero(last) + 1
         return scores[last], scipy.special.bdtr(np.cumsum(wrong)[last], n_kept, target_risk)
-    place = generator("order of the bets", len(sizes)).permutation(len(sizes))[image[order]]
+    place = _order_of_bets(len(sizes))[image[order]]
     level = np.cumsum(last) - last
     return scores[last], np.exp(-log_largest_wealth(place, level, wrong, target_risk=target_risk, most=most))
 
@@ -212,6 +213,36 @@ def smallest_certified(levels: np.ndarray, p: np.ndarray, *, target_risk: float,
         if len(failed):
             alive = 0
     return smallest
+
+
+def certifies_any(
+    confidence: np.ndarray, correct: np.ndarray, *, target_risk: float, delta: float, max_per_image: int
+) -> bool:
+    """Return whether `certified_threshold` certifies some threshold: whether the first test of a sequence passes.
+
+    Args:
+        confidence: float64 [images, answers] in [0, 1]; every image has the same number of answers.
+        correct: bool [images, answers].
+        target_risk: In (0, 1).
+        delta: Largest probability of a wrong statement, in (0, 1).
+        max_per_image: Largest number of answers to an image that the source can have.
+    """
+    first, n_starts = np.unique(starts(target_risk), return_counts=True)
+    kept = confidence >= first[:, np.newaxis, np.newaxis]
+    n_kept, n_wrong = kept.sum(axis=2), (kept & ~correct).sum(axis=2)
+    if max_per_image == 1:
+        p = scipy.special.bdtr(n_wrong.sum(axis=1), n_kept.sum(axis=1), target_risk)
+    else:
+        order = np.argsort(_order_of_bets(len(confidence)))
+        most = {"target_risk": target_risk, "most": max_per_image}
+        p = np.exp(-log_largest_wealth_at(n_kept[:, order], n_wrong[:, order], **most))
+    return bool((p <= delta / n_starts.sum() * n_starts).any())
+
+
+@lru_cache(maxsize=8)
+def _order_of_bets(n_images: int) -> np.ndarray:
+    """Return the place of each image in the order of the bets."""
+    return generator("order of the bets", n_images).permutation(n_images)
 
 
 def _of_thresholds(thresholds: np.ndarray, levels: np.ndarray, p: np.ndarray) -> np.ndarray:

@@ -164,12 +164,12 @@ def mean_variance(parts: Sequence[Variance]) -> Variance:
     scale is largest if all of it is in the part with the fewest images.
     """
     k = len(parts)
-    total = sum(part.value for part in parts) / k**2
-    return Variance(
-        value=total,
-        df=_satterthwaite([(part.value / k**2, part.df) for part in parts]),
-        n=k * min(part.n for part in parts),
-    )
+    shares = [(part.value / k**2, part.df) for part in parts]
+    if (total := sum(value for value, _ in shares)) == 0.0 or any(df == 0.0 for _, df in shares):
+        df = min(df for _, df in shares)
+    else:
+        df = total**2 / sum(value**2 / df for value, df in shares if value > 0.0)
+    return Variance(value=sum(part.value for part in parts) / k**2, df=df, n=k * min(part.n for part in parts))
 
 
 def over_retrained_seeds(of_images: Variance, by_seed: Sequence[float], seed_by_image: float = 0.0) -> Variance:
@@ -214,11 +214,3 @@ def _shifts_of_mean(totals: np.ndarray, counts: np.ndarray, values: np.ndarray) 
     mean = total / n
     without = np.divide(total - totals, rest, out=np.full(len(counts), mean), where=rest > 0)
     return np.where(counts > 0, without - mean, np.nan)
-
-
-def _satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
-    """Return the degrees of freedom of a sum of independent variances, given each with its own."""
-    total = sum(value for value, _ in parts)
-    if total == 0.0 or any(df == 0.0 for _, df in parts):
-        return min(df for _, df in parts)
-    return total**2 / sum(value**2 / df for value, df in parts if value > 0.0)

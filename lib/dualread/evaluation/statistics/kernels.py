@@ -84,7 +84,10 @@ def rank_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray
     e (H[n] + 1) - (e / m) ((M + m) H[M + m] - M H[M]).
     """
     most = int(n_clusters * _rows_of(cluster, n_clusters).max(initial=0.0))
-    scale = _scale(min(most, _MOST_ROWS) * _harmonic_number(min(most, _MOST_ROWS)))
+    n = min(most, _MOST_ROWS)
+    # Where n is large, H[n] without the n numbers before it.
+    harmonic = _harmonic_numbers(n)[n] if n < 2**16 else scipy.special.digamma(n + 1.0) + np.euler_gamma
+    scale = _scale(n * float(harmonic))
     block = _block_of(confidence, correct)
     if block.max(initial=0) < _DENSE_BLOCKS:
         return _ranks_of_blocks(_counts(block, correct, cluster, n_clusters), scale)
@@ -211,13 +214,6 @@ def _rows_of(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
     if len(cluster) and not 0 <= cluster.min() <= cluster.max() < n_clusters:
         raise ValueError(f"cluster: indices {cluster.min()}..{cluster.max()}, expected 0..{n_clusters - 1}.")
     return np.bincount(cluster, minlength=n_clusters).astype(np.float64)
-
-
-def _harmonic_number(n: int) -> float:
-    """Return H[n]; where n is large, without the n numbers before it."""
-    if n < 2**16:
-        return float(_harmonic_numbers(n)[n])
-    return float(scipy.special.digamma(n + 1.0) + np.euler_gamma)
 
 
 def _harmonic_numbers(n: int) -> np.ndarray:

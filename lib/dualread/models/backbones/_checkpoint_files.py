@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dualread import limits
 from dualread.errors import ArtifactError, in_a_line
 
 AGAIN = "Download or save the checkpoint again, or choose another model."
@@ -18,8 +19,8 @@ _INDEX = "model.safetensors.index.json"
 _GIT_LFS = b"version https://git-lfs.github.com/spec/"
 _MERGE = "In a study, name it as `adapter: {folder: ...}` with its `base`; `dualread score` takes its base as --base."
 _SHOWN = 5
-_LAYERS, _MOST_LAYERS = ("layer", "layers", "depth", "blocks"), 256
-_SIZES, _LARGEST_SIZE, _LARGEST = ("_size", "_dim", "_heads", "_experts", "_length"), 10**7, 10**12
+_LAYERS = ("layer", "layers", "depth", "blocks")
+_SIZES = ("_size", "_dim", "_heads", "_experts", "_length")
 _IMPLEMENTATIONS = ("attn_implementation", "experts_implementation", "kernel", "use_kernels")
 _FLOATS = ("F64", "F32", "BF16", "F16")
 _POSITIONS = "I64"  # older checkpoints hold the numbers 0, 1, 2, ... of positions, which transformers ignores
@@ -72,20 +73,17 @@ def _check_entries(file: Path, entries: Mapping[str, Any], inside: str = "") -> 
         where = f"{inside}{name}"
         if isinstance(value, Mapping):
             _check_entries(file, value, f"{where}.")
-        elif isinstance(value, int) and abs(value) > (most := _most(name)):
-            raise ArtifactError(f"{file}: {where} is {value!r:.20}, expected at most {most}. {AGAIN}")
+        elif isinstance(value, int):
+            is_size = name.startswith("num_") or name.endswith(_SIZES)
+            most = limits.CONFIG_SIZE if is_size else limits.CONFIG_NUMBER
+            most = limits.CONFIG_LAYERS if name.endswith(_LAYERS) else most
+            if abs(value) > most:
+                raise ArtifactError(f"{file}: {where} is {value!r:.20}, expected at most {most}. {AGAIN}")
         elif isinstance(value, str) and "/" in value and name.strip("_").startswith(_IMPLEMENTATIONS):
             raise ArtifactError(
                 f"{file}: {where} is {value!r}, code that would be downloaded. Expected the settings to say how"
                 " attention is computed. Remove the entry."
             )
-
-
-def _most(name: str) -> int:
-    """Return the largest number that an entry of this name may have: of some, transformers makes as many objects."""
-    if name.endswith(_LAYERS):
-        return _MOST_LAYERS
-    return _LARGEST_SIZE if name.startswith("num_") or name.endswith(_SIZES) else _LARGEST
 
 
 def _config_class(file: Path, entries: Mapping[str, Any]) -> Any:

@@ -31,7 +31,13 @@ from dualread.schema.base import Wire
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
+import copy
+from dataclasses import dataclass, replace
 
+from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.processor import forbidden_token_ids
+from dualread.models.replay.positions import Positions, locate
+from dualread.schema.recorded import USUAL, Facts
 
 # Other formats of the weights, and documentation; not copied from the hub or from a folder.
 LEFT_OUT = ("*.bin", "*.pt", "*.pth", "*.gguf", "*.md", ".git*", ".cache")
@@ -201,3 +207,55 @@ def _refuse_non_finite(checkpoint: Path, tensors: Iterable[tuple[str, "Tensor"]]
             f"{checkpoint}: {len(names)} tensors hold NaN or infinite values: {shortened(names)}. Expected finite"
             " weights. Use a checkpoint from before its training diverged, or one that was not converted to float16."
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A checkpoint in memory, on the GPU if there is one.
+
+    Attributes:
+        model: The model in evaluation mode.
+        encoder: Encodes its prompts.
+        stop: Ids that end a turn.
+        forbidden: Ids that a completion may never contain.
+        thinking_ends: What ends the thinking of its completions before an answer; None where they do not think.
+    """
+
+    model: Any
+    encoder: Encoder
+    stop: frozenset[int]
+    forbidden: tuple[int, ...]
+    thinking_ends: str | None = None
+
+    def locate(self, completion: Sequence[int]) -> Positions:
+        """Return the positions that are read in a completion."""
+        return locate(completion, self.encoder.decode, self.stop, self.thinking_ends)
+
+    @classmethod
+    def of(cls, model: Any, processor: Any, settings: Wire, facts: Facts = USUAL) -> "Opened":
+        """Return a model that is in memory, and its processor, as an opened checkpoint."""
+        ends = model.generation_config.eos_token_id
+        stop = frozenset(ends if isinstance(ends, list) else [ends])
+        return cls(
+            model=model,
+            encoder=Encoder(processor, model.config, settings, facts),
+            stop=stop,
+            forbidden=forbidden_token_ids(processor, model.config, stop, settings.get("forbidden_tokens", ())),
+        )
+
+    def with_facts(self, facts: Facts) -> "Opened":
+        """Return the same checkpoint, whose rows are read as `facts` say."""
+        encoder = copy.copy(self.encoder)
+        encoder.facts = facts
+        return replace(self, encoder=encoder)
+
+
+def open_checkpoint(checkpoint: Path, settings: Wire, facts: Facts = USUAL) -> Opened:
+    """Load `checkpoint` for generation or replay."""
+    import torch
+
+    processor = load_processor(checkpoint, settings)
+    model: Any = load(checkpoint, settings)
+    if "quantization" not in settings:  # such a model is where it was quantized
+        model = model.to("cuda" if torch.cuda.is_available() else "cpu")
+    return Opened.of(model, processor, settings, facts)

@@ -170,12 +170,7 @@ class Encoder:
 
     def _inputs(self, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, "Tensor"]:
         made = self.processor.apply_chat_template(
-            turns,
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            return_tensors="pt",
-            **self._template,
+            turns, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt", **self._template
         )
         return {name: value for name, value in made.items() if hasattr(value, "shape") and name != "labels"}
 

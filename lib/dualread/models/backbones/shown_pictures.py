@@ -43,17 +43,16 @@ def own_limits(checkpoint: Path) -> PixelLimits | None:
     low, high = (size.get(edge) for edge in ("shortest_edge", "longest_edge"))
     if not low or not high or (not takes_limits(images) and high <= _LONGEST_SIDE):
         return None
-    sources = [file.name for file in files if _says(read_json(file))]
+    sources, limits = [], ("size", "min_pixels", "max_pixels")
+    for file in files:
+        entries = read_json(file)
+        section = entries.get("image_processor")
+        section = section if isinstance(section, dict) else entries
+        sources += [file.name] if any(section.get(name) is not None for name in limits) else []
     kind = type(images).__name__.removesuffix("Pil")
     return PixelLimits(
         pixels=(low, high), source=sources[0] if sources else f"the defaults of {kind}: {files[0].name} has none"
     )
-
-
-def _says(entries: dict[str, Any]) -> bool:
-    section = entries.get("image_processor")
-    section = section if isinstance(section, dict) else entries
-    return any(section.get(name) is not None for name in ("size", "min_pixels", "max_pixels"))
 
 
 @dataclass(frozen=True, kw_only=True)

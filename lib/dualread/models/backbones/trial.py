@@ -16,16 +16,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-SECONDS = 10.0  # of CPU time, so that other work on the machine does not count
+from dualread import limits
+
 _WAITS = 20  # times as long is waited for it on the clock
-BYTES = 10**9  # beyond what this process has
 _PAGES = Path("/proc/self/statm")  # Linux; elsewhere memory is not bounded, but time is
 
 
 def trouble(action: Callable[[], object]) -> str | None:
     """Return why `action` must not be called here, in a few words; None if it ends, be it with an error.
 
-    It is called in a fork of this process, which may use `SECONDS` and `BYTES`, and whose results are lost.
+    It is called in a fork of this process, which is bounded, and whose results are lost.
     """
     receiver, sender = os.pipe()
     ready, outcome = [], b""
@@ -35,7 +35,7 @@ def trouble(action: Callable[[], object]) -> str | None:
         _run(action, sender)
     os.close(sender)
     try:
-        ready, _, _ = select.select([receiver], [], [], _WAITS * SECONDS)
+        ready, _, _ = select.select([receiver], [], [], _WAITS * limits.TEMPLATE_SECONDS)
         outcome = os.read(receiver, 1) if ready else b""
     finally:
         os.close(receiver)
@@ -44,9 +44,9 @@ def trouble(action: Callable[[], object]) -> str | None:
     if outcome == b"+":
         return None
     if outcome == b"m":
-        return f"takes more than {BYTES / 1e9:.0f} GB of memory"
+        return f"takes more than {limits.TEMPLATE_BYTES / 1e9:.0f} GB of memory"
     ended = ready and not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGVTALRM)
-    return "ends its process" if ended else f"does not end within {SECONDS:.0f} seconds"
+    return "ends its process" if ended else f"does not end within {limits.TEMPLATE_SECONDS:.0f} seconds"
 
 
 class LimitError(Exception):
@@ -55,7 +55,7 @@ class LimitError(Exception):
 
 @contextmanager
 def within_limits() -> Iterator[None]:
-    """Bound what happens inside to `SECONDS` of this process's own CPU time, in which waiting does not count.
+    """Bound the CPU time of this process inside to `limits.TEMPLATE_SECONDS`; waiting does not count.
 
     Signals reach the main thread alone. In others, such as those of the demo, nothing is bounded.
 
@@ -64,7 +64,7 @@ def within_limits() -> Iterator[None]:
     """
 
     def stop(*_: Any) -> None:
-        raise LimitError(f"does not end within {SECONDS:.0f} seconds")
+        raise LimitError(f"does not end within {limits.TEMPLATE_SECONDS:.0f} seconds")
 
     try:
         if threading.current_thread() is not threading.main_thread():
@@ -72,7 +72,7 @@ def within_limits() -> Iterator[None]:
             return
         before = signal.signal(signal.SIGVTALRM, stop)
         try:
-            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+            signal.setitimer(signal.ITIMER_VIRTUAL, limits.TEMPLATE_SECONDS)
             yield
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -98,11 +98,12 @@ def _run(action: Callable[[], object], sender: int) -> None:
     """Call `action`, say how it ended, and end this process, which is the child."""
     try:
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL)  # which ends this process
-        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+        signal.setitimer(signal.ITIMER_VIRTUAL, limits.TEMPLATE_SECONDS)
         if _PAGES.exists():
             size = int(_PAGES.read_text().split()[0]) * resource.getpagesize()
             hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-            limit = size + BYTES if hard == resource.RLIM_INFINITY else min(size + BYTES, hard)
+            limit = size + limits.TEMPLATE_BYTES
+            limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
             resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
         action()
         outcome = b"+"

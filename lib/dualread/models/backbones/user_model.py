@@ -238,8 +238,12 @@ def size_of(place: str, config: Mapping[str, Any], parameters: int) -> dict[str,
     width, heads = _number(place, text, "hidden_size"), _number(place, text, "num_attention_heads")
     head = text.get("head_dim") or width // heads
     seen = _number(place, vision, "embed_dim", "hidden_size")
-    merged = _patches_per_token(place, config, vision)
     patch = _number(place, vision, "patch_size")
+    if _takes_any_size(vision):
+        merged = vision.get("spatial_merge_size", vision.get("pooling_kernel_size", 1)) ** 2
+    else:
+        patches = (_number(place, vision, "image_size") // patch) ** 2
+        merged = max(patches // (config.get("mm_tokens_per_image") or patches), 1)
     return {
         "parameters": float(parameters),
         "hidden_size": width,
@@ -256,13 +260,6 @@ def size_of(place: str, config: Mapping[str, Any], parameters: int) -> dict[str,
         "vision_layers": _number(place, vision, "depth", "num_hidden_layers"),
         "vision_rotary": "spatial_merge_size" in vision,
     }
-
-
-def _patches_per_token(place: str, config: Mapping[str, Any], vision: Mapping[str, Any]) -> int:
-    if _takes_any_size(vision):
-        return vision.get("spatial_merge_size", vision.get("pooling_kernel_size", 1)) ** 2
-    patches = (_number(place, vision, "image_size") // _number(place, vision, "patch_size")) ** 2
-    return max(patches // (config.get("mm_tokens_per_image") or patches), 1)
 
 
 def _control_tokens(folder: Path) -> list[str]:

@@ -14,8 +14,8 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 from dualread.models.actor import Collecting, PassStates
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.parts import keeping
 from dualread.models.prefixes import read_rows
 from dualread.schema.answers import Decoding

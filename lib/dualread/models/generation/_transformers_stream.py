@@ -21,8 +21,8 @@ from dualread.models.actor import (
     SeededDecoding,
 )
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import NOTHING
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened
 from dualread.models.generation._states import Ready, read_prompts
 from dualread.models.prefixes import NOTHING, read_rows
 from dualread.models.replay.replayed import CHUNK_TOKENS

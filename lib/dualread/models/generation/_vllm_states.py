@@ -129,10 +129,7 @@ class AnswerStates:
         final = torch.stack([states[k] for states, _, k in places])
         layers = {} if self._layer is None else {self._layer: torch.stack([inner[k] for _, inner, k in places[1:]])}
         return PassStates(
-            n_prompt_tokens=n_prompt_tokens,
-            final=final,
-            layers=layers,
-            image=final[:0] if image is None else image,
+            n_prompt_tokens=n_prompt_tokens, final=final, layers=layers, image=final[:0] if image is None else image
         )
 
     def _note_inner(self, layer: Any, inputs: Any, output: Any) -> None:

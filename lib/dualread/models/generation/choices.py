@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import ConfigError
+from dualread.grading.answers import character_spans, tokens_within
 from dualread.grading.parse import text_after_thinking
-from dualread.grading.spans import character_spans, tokens_within
 from dualread.models.actor import AnsweringActor, Request
 from dualread.schema import answers
 

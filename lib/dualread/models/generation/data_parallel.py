@@ -99,9 +99,7 @@ class DataParallelEngine:
     ) -> list[Loglikelihoods]:
         """Score the `continuations` of each request; see `AnsweringActor.loglikelihoods`."""
         return self._call_all(
-            "loglikelihoods",
-            requests,
-            lambda part: ([requests[i] for i in part], [continuations[i] for i in part]),
+            "loglikelihoods", requests, lambda part: ([requests[i] for i in part], [continuations[i] for i in part])
         )
 
     def _call_all(self, method: str, requests: Sequence[Request], arguments: Callable[[list[int]], Any]) -> list[Any]:

@@ -9,16 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dualread.models.actor import (
-    Collecting,
-    Completion,
-    EncodedRequest,
-    Loglikelihoods,
-    Request,
-    SeededDecoding,
-)
+from dualread.models.actor import Collecting, Completion, EncodedRequest, Loglikelihoods, Request, SeededDecoding
+from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.finished import each_batch, in_batches
 from dualread.models.generation._transformers_stream import complete
 from dualread.models.generation.data_parallel import by_image, by_length

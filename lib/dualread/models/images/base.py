@@ -16,8 +16,7 @@ from dualread import plugins
 from dualread.data.images import open_image
 from dualread.errors import ArtifactError
 from dualread.schema.answers import ChosenImage
-from dualread.schema.base import TOGETHER, ConfiguredPlugin, Section
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import TOGETHER, ConfiguredPlugin, NoSettings, Section
 from dualread.seeding import generator
 
 _PICTURES_IN_MEMORY = 32
@@ -138,15 +137,15 @@ def _loaded(image: ConfiguredPlugin) -> ModuleType:
     return plugins.load_module(image.module)
 
 
+@functools.lru_cache(maxsize=1)  # all draws of the changes of one image follow each other
+def _opened(file: Path) -> Image:
+    return open_image(file)
+
+
 # Prompts about one image often follow each other.
 @functools.lru_cache(maxsize=_PICTURES_IN_MEMORY)
 def _from_file(file: Path, content: str, changes: tuple[tuple[str, str], ...], draw: int) -> Image:
     return _changed(_opened(file).copy(), content, changes, draw)  # a change may draw into it
-
-
-@functools.lru_cache(maxsize=1)  # all draws of the changes of one image follow each other
-def _opened(file: Path) -> Image:
-    return open_image(file)
 
 
 def _changed(picture: Image, content: str, changes: tuple[tuple[str, str], ...], draw: int) -> Image:

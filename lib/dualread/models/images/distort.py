@@ -34,14 +34,9 @@ def change(picture: Image.Image, settings: Settings, rng: np.random.Generator) -
         resample=Image.Resampling.BILINEAR,
         translate=(round(across * picture.width), round(down * picture.height)),
     )
-    scaled = _scaled(moved, 1 + larger)
+    width, height = moved.size  # magnified around its center
+    corner = [side * (1 - 1 / (1 + larger)) / 2 for side in (width, height)]
+    matrix = (1 / (1 + larger), 0.0, corner[0], 0.0, 1 / (1 + larger), corner[1])
+    scaled = moved.transform(moved.size, Image.Transform.AFFINE, matrix, resample=Image.Resampling.BILINEAR)
     toned = ImageEnhance.Contrast(ImageEnhance.Brightness(scaled).enhance(1 + brighter)).enhance(1 + sharper)
     return picture_of(array_of(toned) + noise)
-
-
-def _scaled(picture: Image.Image, factor: float) -> Image.Image:
-    """Return the picture magnified around its center, of the same size."""
-    width, height = picture.size
-    corner = [side * (1 - 1 / factor) / 2 for side in (width, height)]
-    matrix = (1 / factor, 0.0, corner[0], 0.0, 1 / factor, corner[1])
-    return picture.transform(picture.size, Image.Transform.AFFINE, matrix, resample=Image.Resampling.BILINEAR)

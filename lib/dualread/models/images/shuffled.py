@@ -5,8 +5,6 @@ is followed by the first. Several images that are shown together count as one, a
 """
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
@@ -28,7 +26,10 @@ def choose(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:
     successors = []
     for i, image in enumerate(images):
         following = (images[(i + k) % len(images)] for k in range(1, len(images)))
-        if (other := next((other for other in following if _may_replace(other, image)), None)) is None:
+        of_others = (other for other in following if other["cluster_id"] != image["cluster_id"])
+        kind = len(image["image_files"]), image["image_roles"]
+        alike = (other for other in of_others if (len(other["image_files"]), other["image_roles"]) == kind)
+        if (other := next(alike, None)) is None:
             raise ArtifactError(
                 f"shuffled images: the split has no other image, of another patient, to show in place of"
                 f" {image['image_id']}. It has {len(images)} in all, expected another one for each. Leave the condition"
@@ -38,9 +39,3 @@ def choose(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:
         successors.append({"image_id": image["image_id"], **instead})
     rows = manifest.join(pl.DataFrame(successors), on="image_id", validate="m:1")
     return rows.with_columns(image_files="shown_files", image_id="shown_id").drop("shown_files", "shown_id")
-
-
-def _may_replace(other: Mapping[str, Any], image: Mapping[str, Any]) -> bool:
-    same_number = len(other["image_files"]) == len(image["image_files"])
-    same_roles = other["image_roles"] == image["image_roles"]
-    return other["cluster_id"] != image["cluster_id"] and same_number and same_roles

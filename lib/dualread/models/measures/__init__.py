@@ -3,7 +3,7 @@
 Entry points of a plugin:
     measure(opened, prompts, completions, settings) -> numbers: What the pass measures of each completion, as float
         arrays [d] by name, of the same names and shapes for all of them. `opened` is the actor
-        (`backbones.opened.Opened`), `prompts` what it was asked, all with equally many tokens, and `completions` the
+        (`checkpoint.Opened`), `prompts` what it was asked, all with equally many tokens, and `completions` the
         ids that it generated. A view that names the measure gives these numbers to readers, as `view.features(name)`.
     PASSES: How many passes over prompt and completion it takes, which costs count.
     Settings: What the config may set.
@@ -14,11 +14,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dualread import plugins
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import pass_tokens
-from dualread.schema.base import ConfiguredPlugin
-from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.base import ConfiguredPlugin, NoSettings
 
 
 def measure_batch(

@@ -23,8 +23,8 @@ from pydantic import model_validator
 
 from dualread.errors import ConfigError
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.backbones.opened import Opened
 from dualread.models.replay.replayed import entropies_of
 from dualread.schema.base import Section, Share
 

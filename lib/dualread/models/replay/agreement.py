@@ -18,7 +18,7 @@ import polars as pl
 from dualread.errors import ReplayDisagreementError
 from dualread.models import own_pass
 from dualread.models.actor import Request
-from dualread.models.backbones.opened import Opened
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.replay.replayed import Replayed
 from dualread.schema.replay import Agreement
 

@@ -14,8 +14,8 @@ import numpy as np
 from dualread.errors import ReplayDisagreementError
 from dualread.models.actor import PassStates, ReadSpec, Request
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt, prompt_sha256
-from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import read_rows
 from dualread.models.replay.positions import Positions, locate
 from dualread.models.replay.replayed import Replayed, entropies_of, log_probs_of

@@ -19,7 +19,7 @@ from dualread.artifacts.tensors import read_tensors, write_tensors
 from dualread.errors import ArtifactError
 from dualread.models import own_pass
 from dualread.models.actor import PassStates, ReadSpec, Request
-from dualread.models.backbones.opened import Opened
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.replay.agreement import SAMPLE, check_states, is_in_float32, sample
 from dualread.models.replay.forward import checked_prompt, middle_layer, reading_of, replay_batch
 from dualread.models.replay.positions import Positions, locate

@@ -6,8 +6,8 @@ The rules for straddling tokens and missing blocks: docs/choices.md, "Positions"
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
+from dualread.grading.answers import character_spans, tokens_within
 from dualread.grading.parse import answer_span, text_after_thinking
-from dualread.grading.spans import character_spans, tokens_within
 
 # Stored with every feature artifact and every reader, for users who have to read states at the same positions.
 RULES = {

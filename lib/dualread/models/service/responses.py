@@ -15,12 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
+from dualread import limits
 from dualread.errors import ArtifactError
 from dualread.models.service.replies import ReplyError, ServiceReply, reply_of
 from dualread.models.service.requests import ServiceRequest
 
 _SHOWN = 3
-_LONGEST_LINE = 2**28  # bytes; eight completions with all log-probabilities are a hundredth of that
 
 
 class Responses:
@@ -109,11 +109,11 @@ def _read(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> Responses:
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes]]:
     """Yield the number, the first byte and the text of each line that is not empty."""
     start = number = 0
-    while line := file.readline(_LONGEST_LINE):
+    while line := file.readline(limits.RESPONSE_BYTES):
         number += 1
-        if len(line) == _LONGEST_LINE:
+        if len(line) == limits.RESPONSE_BYTES:
             raise ArtifactError(
-                f"{file.name}:{number}: a line of more than {_LONGEST_LINE / 1e6:.0f} MB, which is no response."
+                f"{file.name}:{number}: a line of more than {limits.RESPONSE_BYTES / 1e6:.0f} MB, which is no response."
                 " Expected one response per line (docs/given-answers.md). Remove or split it."
             )
         if line.strip():

@@ -8,8 +8,6 @@ import numpy.typing as npt
 
 from dualread.readers.calibration.log_odds import CalibrationError, checked_fit_input, log_odds, sigmoid
 
-__all__ = ["SMALLEST_SLOPE", "Platt", "fit_platt"]
-
 # The slope, per standard deviation of the scores, that replaces a slope <= 0. It keeps the order of the scores, and all
 # confidences are practically the base rate.
 SMALLEST_SLOPE = 1e-8

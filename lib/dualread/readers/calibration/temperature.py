@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from dualread.readers.calibration.log_odds import checked_fit_input, mean_cross_entropy, sigmoid
 
-__all__ = ["BOUNDS", "Temperature", "fit_temperature"]
-
 BOUNDS = (0.05, 20.0)
 
 

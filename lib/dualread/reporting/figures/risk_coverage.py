@@ -79,11 +79,9 @@ def _curve(answers: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
     place = dict(zip(_CSV, names, strict=False))
     columns = {"kept": kept, "coverage": kept / len(kept), "risk": of_seeds.mean(axis=0)}
     curve = pl.DataFrame({**{key: [value] * len(kept) for key, value in place.items()}, **columns}, schema=_CSV)
-    return curve if len(kept) <= _MOST_DRAWN else curve[_drawn(columns["risk"])]
-
-
-def _drawn(risk: np.ndarray) -> np.ndarray:
-    """Return the points of a line that its picture rests on: first, last, lowest and highest of each vertical strip."""
-    strips = np.array_split(np.arange(len(risk)), _MOST_DRAWN // 4)
+    if len(kept) <= _MOST_DRAWN:
+        return curve
+    # The points that the picture of the line rests on: first, last, lowest and highest of each vertical strip.
+    risk, strips = columns["risk"], np.array_split(np.arange(len(kept)), _MOST_DRAWN // 4)
     points = [(strip[0], strip[risk[strip].argmin()], strip[risk[strip].argmax()], strip[-1]) for strip in strips]
-    return np.unique(points)
+    return curve[np.unique(points)]

@@ -131,15 +131,12 @@ def _panel(axes: Axes, quantity: Quantity, values: pl.DataFrame, actors: Sequenc
             values.filter(actor=actor).partition_by("seed", as_dict=True, maintain_order=True).items()
         ):
             step, value, low, high = (curve[name].to_numpy() for name in ("step", "value", "low", "high"))
-            (line,) = axes.plot(step, value, color=color, marker=".", markersize=3, markevery=_alone(curve["value"]))
+            # A value between two gaps needs a marker, because no line shows it.
+            there = [False, *curve["value"].is_not_null(), False]
+            alone = [k for k in range(len(value)) if there[k + 1] and not there[k] and not there[k + 2]]
+            (line,) = axes.plot(step, value, color=color, marker=".", markersize=3, markevery=alone)
             line.set(linewidth=1.3, alpha=1) if seed == MEAN else line.set(linewidth=0.5, alpha=0.6)
             axes.fill_between(step, low, high, color=color, alpha=0.2, linewidth=0)
-
-
-def _alone(values: pl.Series) -> list[int]:
-    """Return the positions of values between two gaps, which need a marker because no line shows them."""
-    there = [False, *values.is_not_null(), False]
-    return [k - 1 for k in range(1, len(there) - 1) if there[k] and not there[k - 1] and not there[k + 1]]
 
 
 def _logs_of(tables: Mapping[str, pl.DataFrame], backbone: str, actor: str) -> dict[str, Log]:

@@ -14,10 +14,7 @@ from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
 from dualread.schema.tables import Layout
 
 # The smallest and the largest share of any seed, in percent.
-_RETAINED = {
-    Metric(name="retained_low_percent", digits=0): min,
-    Metric(name="retained_high_percent", digits=0): max,
-}
+_RETAINED = {Metric(name="retained_low_percent", digits=0): min, Metric(name="retained_high_percent", digits=0): max}
 
 
 def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:

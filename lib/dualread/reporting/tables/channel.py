@@ -17,13 +17,6 @@ from dualread.schema.tables import Layout
 _PARSE_RATE = Metric(name="parse_rate")
 
 
-def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
-    return [
-        *(sheet.column(_PARSE_RATE, place.label, "Parse rate", dataset=place.name) for place in at.layout.datasets),
-        *sheet.columns_here([UNIQUE_CONFIDENCES, ENDPOINT_SHARE], "Support"),
-    ]
-
-
 def _parse_rates(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
     return {
         key._replace(metric=_PARSE_RATE.name): value if value.mean is None else replace(value, mean=1 - value.mean)
@@ -49,7 +42,10 @@ build = sheet.Sheet(
         sheet.RowLevel(sheet.backbones, [sheet.Label("Backbone", lambda at: at.backbone.label)], gap=Gap.RULE),
         sheet.METHODS,
     ],
-    columns=_columns,
+    columns=lambda at: [
+        *(sheet.column(_PARSE_RATE, place.label, "Parse rate", dataset=place.name) for place in at.layout.datasets),
+        *sheet.columns_here([UNIQUE_CONFIDENCES, ENDPOINT_SHARE], "Support"),
+    ],
     caption=_caption,
     derived=_parse_rates,
     alignment="r",

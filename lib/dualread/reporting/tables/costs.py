@@ -4,7 +4,6 @@ Reproduces the layout of the paper's Table sc_tradeoff, with a block of columns,
 """
 
 import re
-from collections.abc import Mapping
 
 from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
 from dualread.evaluation.costs import GENERATED_TOKENS, PROMPT_PASSES, READ_TOKENS, REPLAY_PASSES
@@ -18,11 +17,6 @@ _SYMBOLS = {"𝑡": "cost_completions", "ρ": "cost_prompt_only_passes", "τ": R
 
 
 _STATES = "The pass that answers keeps the hidden states that methods read of it, so that no answer is replayed."
-
-
-def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
-    datasets = sorted(at.layout.datasets, key=lambda dataset: not dataset.id)
-    return [*sheet.columns_here(_MEASURED, "Measured"), *sheet.columns_of(datasets, _METRICS)]
 
 
 def _caption(at: sheet.RowContext) -> list[str]:
@@ -44,8 +38,13 @@ def _discrepancies(at: sheet.RowContext) -> list[str]:
     discrepancies: dict[str, None] = {}  # in order, each once
     for row in (row for block in sheet.backbones(at) for row in sheet.methods(block)):
         method, measured = row.method, _measured_cost(row)
-        if method.cost and measured and measured != _counts(sheet.notation(method.cost)):
-            discrepancies[f"{method.label} {_notation(measured)} (paper: {sheet.notation(method.cost)})"] = None
+        if not method.cost or not measured:
+            continue
+        of_paper = sheet.notation(method.cost)  # 𝑡+2ρ has one 𝑡, two ρ and no τ
+        count_of = {symbol: float(count or 1) for count, symbol in re.findall(r"(\d*)([𝑡ρτ])", of_paper)}
+        if measured != {symbol: count_of.get(symbol, 0.0) for symbol in _SYMBOLS}:
+            ours = "+".join(f"{'' if n == 1 else f'{n:g}'}{symbol}" for symbol, n in measured.items() if n)
+            discrepancies[f"{method.label} {ours} (paper: {of_paper})"] = None
     if not discrepancies:
         return []
     return [
@@ -64,19 +63,12 @@ def _measured_cost(at: sheet.RowContext) -> dict[str, float] | None:
     return counts
 
 
-def _counts(cost: str) -> dict[str, float]:
-    """Return how often each symbol occurs: 𝑡+2ρ has one 𝑡, two ρ and no τ."""
-    count_of = {symbol: float(count or 1) for count, symbol in re.findall(r"(\d*)([𝑡ρτ])", cost)}
-    return {symbol: count_of.get(symbol, 0.0) for symbol in _SYMBOLS}
-
-
-def _notation(counts: Mapping[str, float]) -> str:
-    return "+".join(f"{'' if count == 1 else f'{count:g}'}{symbol}" for symbol, count in counts.items() if count)
-
-
 build = sheet.Sheet(
     name="costs",
     rows=[sheet.BACKBONES, sheet.RowLevel(sheet.methods, [sheet.METHOD, sheet.COST._replace(alignment="c")])],
-    columns=_columns,
+    columns=lambda at: [
+        *sheet.columns_here(_MEASURED, "Measured"),
+        *sheet.columns_of(sorted(at.layout.datasets, key=lambda dataset: not dataset.id), _METRICS),
+    ],
     caption=_caption,
 )

@@ -58,10 +58,6 @@ class Exercise:
         return "".join(text for text, _ in self.parts)
 
 
-def _shared(item: Item, rng: np.random.Generator) -> Exercise:
-    return _answered(prompts.render("shared", question=item.question), item, rng)
-
-
 def _option_visible(item: Item, rng: np.random.Generator) -> Exercise:
     options = item.options or (item.answer, *item.wrong_answers, "none", "unclear", "not shown", "other")[:4]
     shuffled = tuple(options[i] for i in rng.permutation(len(options)))
@@ -123,7 +119,7 @@ def _probe(template: str) -> Callable[[Item, np.random.Generator], Exercise]:
 
 # What makes the exercise of each prompt from an item.
 EXERCISES: dict[str, Callable[[Item, np.random.Generator], Exercise]] = {
-    "shared": _shared,
+    "shared": lambda item, rng: _answered(prompts.render("shared", question=item.question), item, rng),
     "option_visible": _option_visible,
     "vl_calibration": _vl_calibration,
     "p_true": _p_true,

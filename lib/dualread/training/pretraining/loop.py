@@ -16,8 +16,8 @@ from dualread.grading.canonical import is_correct
 from dualread.grading.contracts import dual, single
 from dualread.models.actor import Request, SeededDecoding
 from dualread.models.backbones import parts
+from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
-from dualread.models.backbones.opened import Opened
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.progress import track
 from dualread.schema.backbones import Pretraining
@@ -134,10 +134,7 @@ def _optimizers(model: Any, settings: Pretraining) -> list[Any]:
     rate = settings.learning_rate
     by_muon = {"params": matrices, "initial_lr": rate, "weight_decay": settings.weight_decay, "momentum": _MOMENTUM}
     by_adamw = {"params": others, "initial_lr": rate / 2, "weight_decay": 0.0}
-    return [
-        Muon([by_muon], defaults={}),
-        torch.optim.AdamW([by_adamw], betas=(0.9, 0.95), fused=True),
-    ]
+    return [Muon([by_muon], defaults={}), torch.optim.AdamW([by_adamw], betas=(0.9, 0.95), fused=True)]
 
 
 class Muon(torch.optim.Optimizer):

@@ -54,7 +54,8 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
 
 def scenes(case: base.Case) -> list[Scene]:
     """Return what each frame shows; the last one is the scene of the case."""
-    first = case.scene if case.image_id % 2 else replace(case.scene, lesion_size=_other(case.scene.lesion_size))
+    other_size = SIZES[1 - SIZES.index(case.scene.lesion_size)]
+    first = case.scene if case.image_id % 2 else replace(case.scene, lesion_size=other_size)
     return [first, case.scene, case.scene] if case.image_id % 3 == 0 else [first, case.scene]
 
 
@@ -76,10 +77,6 @@ def asked(case: base.Case) -> list[SceneQuestion]:
         **{"evidence": change, "wrong_answers": others, "options": _CHANGES},
     )
     return [question, *base.questions(case, WORDING)]
-
-
-def _other(size: str) -> str:
-    return SIZES[1 - SIZES.index(size)]
 
 
 def _row(k: int, case: base.Case, question: SceneQuestion, frames: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,8 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from dualread.apps.score import stored
-from dualread.apps.score.loading import ScorerChoice
+from dualread.apps.score import ScorerChoice, stored
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
