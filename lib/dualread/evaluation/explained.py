@@ -56,9 +56,9 @@ CAPTIONS = {
         "chance, which resamples would add once more."
     ),
     "squared_calibration_error": (
-        "CE²: squared calibration error over 15 bins, from pairs of answers about different images, which "
+        "CE²: squared calibration error over 15 bins, from pairs of answers about different {units}, which "
         "contains no error by chance: it is 0 on average where confidences are calibrated, and can be negative. "
-        "Its intervals leave out each image in turn."
+        "Its intervals leave out each {unit} in turn."
     ),
     "aurc": "AURC: area under the risk-coverage curve.",
     "hce90": (
