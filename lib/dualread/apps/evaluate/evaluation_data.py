@@ -55,9 +55,8 @@ class EvaluationData:
 
     @property
     def unit(self) -> str:
-        """The word for what is resampled: image, the name of another column, or answer."""
-        words = {None: "answer", IMAGE: "image", CLUSTER: "cluster"}
-        return words.get(self.cluster) or str(self.cluster)
+        """The word for what is resampled: image, patient, or what else its column names; or answer."""
+        return "answer" if self.cluster is None else self.cluster.removesuffix("_id")
 
     def rows_of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of a result's `frame` that are about this data set."""

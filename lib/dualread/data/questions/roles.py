@@ -109,9 +109,9 @@ def _known(role: str) -> str:
 
 def unit_of(manifest: pl.DataFrame) -> str:
     """Return the word for what a row of `cluster_id` is in a table of questions: image, patient, or image set."""
-    if manifest["patient_id"].is_not_null().any():
-        return "patient"
-    return "image" if manifest["cluster_id"].equals(manifest["image_id"]) else "image set"
+    if manifest["cluster_id"].equals(manifest["image_id"]):
+        return "image"
+    return "patient" if manifest["patient_id"].is_not_null().any() else "image set"
 
 
 def summarize(
