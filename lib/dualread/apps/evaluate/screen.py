@@ -94,8 +94,9 @@ def _of_accuracy(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> 
 def _of_auroc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
     if row["low"] is None:
         counts = {kind: rows[f"images_with_{kind}"]["estimate"] for kind in ("right", "wrong")}
-        few = [f"{n:.0f} with {kind} answers" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
-        return f"no interval: {f'{cells.unit}s: ' + ', '.join(few) if few else 'nothing to resample'}", UNCLEAR
+        few = [f"{n:.0f} with {kind}" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
+        because = f"{cells.unit}s: {', '.join(few)} answers" if few else "nothing to resample"
+        return f"no interval: {because}", UNCLEAR
     if row["low"] > 0.5:
         return "right answers get more confidence than wrong ones", GOOD
     if row["high"] < 0.5:
