@@ -77,7 +77,7 @@ class Sizes:
         drawn = select.get("questions")  # exact, because drawing fails if the split has fewer
         drawn = sum(drawn.values()) if isinstance(drawn, Mapping) else drawn
         there = images = drawn
-        most = plugins.declared("datasets", entry["loader"], "MOST_IMAGES") or 1
+        most = plugins.declared("datasets", entry["loader"], "MOST_SHOWN") or 1
         if phantom := entry["source"].get("phantom"):
             hospital, source = self._config["phantoms"][phantom], f"phantoms.{phantom}"
             images = hospital["images"][split]

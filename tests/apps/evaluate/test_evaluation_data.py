@@ -190,8 +190,8 @@ def test_one_method_may_have_probabilities_and_another_scores_but_none_has_both(
 
 
 def test_clusters_without_a_name_are_refused_and_shared_images_are_said(tmp_path):
-    text = ANSWERS.replace("correct", "correct,patient_id", 1)
-    header, *rows = text.splitlines()
+    header, *rows = ANSWERS.splitlines()
+    header += ",patient_id"
     patients = [f"{row},{'abcd'[k]}" for k, row in enumerate(rows)]
     found = data_of(tmp_path, "\n".join([header, *patients]), cluster="patient_id")
     assert found.unit == "patient"

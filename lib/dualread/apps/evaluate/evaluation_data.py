@@ -128,7 +128,7 @@ def _check_clusters(answers: CheckedTable, cluster: str) -> list[str]:
             f"row {words['row'][0]}: {cluster} is {words[cluster][0]!r}, which may mean that there is none, in"
             f" {len(words)} of {len(answers.frame)} rows. Name it in every row, or leave the column out."
         )
-    if not answers.has(IMAGE):
+    if not answers.has(IMAGE) or cluster == IMAGE:
         return []
     names = [name for name in ("dataset", "split", IMAGE) if answers.has(name)]
     shared = answers.frame.group_by(names).agg(pl.col(cluster).unique().sort()).filter(pl.col(cluster).list.len() > 1)
