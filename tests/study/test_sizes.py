@@ -49,8 +49,9 @@ def test_sizes_from_the_config(sizes, dataset, split, questions, images, source)
 def test_a_manifest_takes_precedence(tmp_path, sizes):
     folder = tmp_path / "results/study/manifests/slake/test"
     folder.mkdir(parents=True)
-    pl.DataFrame({"image_id": ["a", "a", "b"]}).write_parquet(folder / "manifest.parquet")
-    assert sizes.of("slake", "test") == SplitSize(questions=3, images=2, source="its manifest")
+    files = [["a.png", "c.png", "d.png"]] * 2 + [["b.png"]]
+    pl.DataFrame({"image_id": ["a", "a", "b"], "image_files": files}).write_parquet(folder / "manifest.parquet")
+    assert sizes.of("slake", "test") == SplitSize(questions=3, images=2, source="its manifest", most_images=3)
 
 
 def test_donors_are_at_most_the_questions_until_they_are_paired(tmp_path, sizes):

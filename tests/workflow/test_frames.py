@@ -1,22 +1,71 @@
-"""Questions about several images, from their files to the tables: workflow/studies/frames.yaml over the micro study."""
+"""Questions about several images, and patients with several: workflow/studies/frames.yaml over the micro study.
 
+Beside the frames, a clinic's table asks about 36 drawn images of 12 patients, who have between one and six.
+"""
+
+import csv
+from pathlib import Path
+
+import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 
 from dualread.apps.score.scorer import Scorer
 from dualread.artifacts.tensors import read_tensors
 from tests.workflow.faults import STUDY, copy
+from tests.workflow.recount import data_table, donors, floors, interval_tables
+from tests.workflow.recount.judge import of_points
+from tests.workflow.recount.study import Study
+from tests.workflow.recount.values import Values
 
 pytestmark = pytest.mark.rest
 
 RUN = "qwen3-vl-tiny/rlvr/17"
-TABLES = ("tables/main.tex", "tables/data.tex")
+TABLES = tuple(f"tables/{name}.tex" for name in ("main", "data", "intervals", "significance"))
+CLINIC = """
+only: {datasets: [slake, medframeqa, clinic]}
+datasets:
+  clinic:
+    {label: Clinic, loader: table, source: {folder: clinic}, splits: [test], roles: {test: ood}, seed: 0,
+     pairing: {splits: [test], match_on: []}, prompt: shared}
+tables: {intervals: {}, significance: {method: dualread}}
+"""
+GOLDS = {"Which organ is shown in the image?": ("Liver", "Brain"), "Is there a lesion in the image?": ("No", "Yes")}
+
+
+def write_clinic(folder: Path) -> None:
+    """Write a table of 72 questions about 36 images; a patient's images are alike, as are the answers about them."""
+    folder.mkdir()
+    stream, patients = np.random.default_rng(5), np.repeat(np.arange(12), [1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 4, 6])
+    across, down = np.mgrid[:64, :64]
+    with (folder / "test.csv").open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, delimiter=";")
+        rows.writerow(["id", "question", "reference_answers", "answer_type", "image", "group"])
+        for k, patient in enumerate(patients):
+            (x, y), width = stream.integers(10, 54, 2), stream.integers(4, 14)
+            spot = 200 * np.exp(-((across - x) ** 2 + (down - y) ** 2) / width**2)
+            Image.fromarray((spot + 4 * patient).clip(0, 255).astype(np.uint8)).save(folder / f"{k}.png")
+            for name, golds in GOLDS.items():
+                gold = golds[(patient + (stream.random() < 0.2)) % 2]
+                rows.writerow(
+                    [
+                        f"{k}{name[0]}",
+                        name,
+                        gold,
+                        "open" if name[0] == "W" else "closed",
+                        f"{k}.png",
+                        f"Müller {patient}",
+                    ]
+                )
 
 
 @pytest.fixture(scope="module")
 def frames(micro, tmp_path_factory):
     checkout = copy(micro, tmp_path_factory.mktemp("frames") / "checkout")
-    done = checkout.snakemake(*TABLES, study=f"{STUDY} workflow/studies/frames.yaml")
+    write_clinic(checkout.folder / "clinic")
+    (checkout.folder / "clinic.yaml").write_text(CLINIC)
+    done = checkout.snakemake(*TABLES, study=f"{STUDY} workflow/studies/frames.yaml clinic.yaml")
     assert done.returncode == 0, done.text
     assert "train_actor" not in done.computed()
     return checkout.folder / "results/frames"
@@ -65,3 +114,30 @@ def test_a_reader_of_single_images_refuses_two(frames):
     assert scorer(files[0], "Where is the lesion?").donor is None
     with pytest.raises(Exception, match="2 images: expected one"):
         scorer(files, "Where is the lesion?")
+
+
+def test_every_cell_agrees_where_patients_have_several_images(frames):
+    study = Study(results=frames)
+    values = Values(study=study)
+    clusters = study.clusters("clinic", "test")
+    assert (len(clusters), len(set(clusters.values()))) == (36, 12)
+    found = [*donors.differences(study), *data_table.differences(study), *of_points("main", values)]
+    found += floors.differences(values)
+    for table in ("intervals", "significance"):
+        found += interval_tables.differences(table, interval_tables.Intervals(values=values))
+    assert found == []
+
+
+def test_captions_name_what_is_resampled(frames):
+    captions = (frames / "tables/intervals/intervals.tex").read_text()
+    assert "over other images or patients, for these seeds" in captions
+    assert "Resampled are images of SLAKE-test; patients of MedFrameQA, Clinic." in captions
+    assert "& Images & Patients &" in (frames / "tables/data/data.tex").read_text()
+
+
+def test_a_computation_by_image_would_be_noticed(frames):
+    study = Study(results=frames)
+    study._read["clusters", "clinic", "test"] = {image: k for k, image in enumerate(study.clusters("clinic", "test"))}
+    values = Values(study=study)
+    found = interval_tables.differences("intervals", interval_tables.Intervals(values=values))
+    assert {line.split("/")[1] for line in found} >= {"clinic"}

@@ -176,7 +176,9 @@ class Results:
         }
         fields["sample"] = mean_sample(list(zip(*runs.values(), strict=True)), **known)
         fields["samples"] = {seed: mean_sample([[run] for run in of_seed], **known) for seed, of_seed in runs.items()}
-        fields["reason"] = next((images.reason for images in shown if images.reason), None)
+        of_members = (self._rows.get(((backbone, member, split, metric), method), {}) for member in members)
+        named = next((row["reason"] for of_member in of_members for row in of_member.values() if row["reason"]), None)
+        fields["reason"] = next((named or images.reason for images in shown if images.reason), None)
         fields["is_signed"] = declared is not None and declared.is_signed  # as every difference, it can be negative
         return OverSeeds(estimate=mean(by_seed.values()), by_seed=by_seed, **fields)
 

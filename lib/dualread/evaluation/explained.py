@@ -1,26 +1,26 @@
 """What metrics mean, in words: in a few for `dualread evaluate --all`, in sentences for captions of printed tables.
 
-No value depends on them: an edit here computes none again.
+No value depends on them: an edit here computes none again. {unit} and {units} are what is resampled, such as images.
 """
 
 # What is known of a sample, not of confidences: first of its images and pairs, then of each CCG-AUC.
 COUNTS = {
-    "images_with_right": "images with right answers",
-    "images_with_wrong": "images with wrong answers; AUROC and AURC rest on the fewer of the two",
-    "images_in_effect": "images of equal size, as unequally shared; if uneven, fewer than 6 have no interval",
+    "images_with_right": "{units} with right answers",
+    "images_with_wrong": "{units} with wrong answers; AUROC and AURC rest on the fewer of the two",
+    "images_in_effect": "{units} of equal size, as unequally shared; if uneven, fewer than 6 have no interval",
     "decisive_pairs": "pairs that are correct on the right image and wrong on the donor",
-    "source_images": "distinct right images of these pairs",
-    "donor_images": "distinct donor images of these pairs",
+    "source_images": "distinct source {units} of these pairs",
+    "donor_images": "distinct donor {units} of these pairs",
     "strict_decisive_pairs": "those of the pairs with equal answers on both images",
-    "strict_source_images": "distinct right images of the latter",
-    "strict_donor_images": "distinct donor images of the latter",
+    "strict_source_images": "distinct source {units} of the latter",
+    "strict_donor_images": "distinct donor {units} of the latter",
     "natural_ties": "share of the decisive pairs with equal confidence on both images; each counts 1/2",
     "strict_ties": "share of strict_decisive_pairs with equal confidence on both images; each counts 1/2",
-    "natural_few_sources": "1 if decisive pairs have fewer than 30 right images: too few for a conclusion",
-    "natural_few_donors": "1 if they have fewer than 30 donor images",
+    "natural_few_sources": "1 if decisive pairs have fewer than 30 source {units}: too few for a conclusion",
+    "natural_few_donors": "1 if they have fewer than 30 donor {units}",
     "natural_detectable": "the natural_ccg_auc that a sample like this tells from .5 with a probability of .8",
-    "strict_few_sources": "1 if pairs with equal answers have fewer than 30 right images",
-    "strict_few_donors": "1 if they have fewer than 30 donor images",
+    "strict_few_sources": "1 if pairs with equal answers have fewer than 30 source {units}",
+    "strict_few_donors": "1 if they have fewer than 30 donor {units}",
     "strict_detectable": "the strict_ccg_auc that a sample like this tells from .5 with a probability of .8",
 }
 # All others that `dualread evaluate` knows.
@@ -56,9 +56,9 @@ CAPTIONS = {
         "chance, which resamples would add once more."
     ),
     "squared_calibration_error": (
-        "CE²: squared calibration error over 15 bins, from pairs of answers about different images, which "
+        "CE²: squared calibration error over 15 bins, from pairs of answers about different {units}, which "
         "contains no error by chance: it is 0 on average where confidences are calibrated, and can be negative. "
-        "Its intervals leave out each image in turn."
+        "Its intervals leave out each {unit} in turn."
     ),
     "aurc": "AURC: area under the risk-coverage curve.",
     "hce90": (

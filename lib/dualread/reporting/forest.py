@@ -42,7 +42,7 @@ LIMIT_LABEL = "True difficulty of the image"
 _SAYS = {
     "dot": "Dot and thick line: the value and its 95% interval over other {units}.",
     "retrained": "The thick line is for these seeds, the thin one for retrained actors as well.",
-    "few": f"Pale, with †: fewer than {MINIMUM_IMAGES} images on a side, so no evidence either way.",
+    "few": f"Pale, with †: fewer than {MINIMUM_IMAGES} {{units}} on a side, so no evidence either way.",
     "nulls": "Nulls see no image: they predict from the question, or from question and answer. Band: their interval.",
     "limit": "Dotted: AUROC of the true difficulty of the images, the most that an image can tell without question.",
     "ccg": "CCG-AUC: how often confidence is higher with the question's own image than with another one; .5 is chance.",
@@ -187,11 +187,11 @@ class Plot:
         return filled_means(self.nulls)
 
 
-def plot(values: pl.DataFrame, caption: str, ends: tuple[float, float]) -> Plot:
+def plot(values: pl.DataFrame, caption: str, ends: tuple[float, float], units: str = "images") -> Plot:
     """Return the plot of a page for the rows of one backbone and data set, on an axis between `ends`."""
     marks: dict[str, dict[str, dict[str, Mark]]] = {}
     for row in values.to_dicts():
-        marks.setdefault(row["metric"], {}).setdefault(row["role"], {})[row["label"]] = _mark(row, ends)
+        marks.setdefault(row["metric"], {}).setdefault(row["role"], {})[row["label"]] = _mark(row, ends, units)
     low, high = ends
     step = (
         1 if high - low < 0.55 else 2
@@ -217,11 +217,11 @@ def _place(value: float, ends: tuple[float, float]) -> float:
     return round(100 * (value - ends[0]) / (ends[1] - ends[0]), 2)
 
 
-def _mark(row: Row, ends: tuple[float, float]) -> Mark:
+def _mark(row: Row, ends: tuple[float, float], units: str) -> Mark:
     if row["estimate"] is None:
         return Mark(text="—", note=f"undefined: {row['reason']}")
     notes = [] if row["low"] is None else [f"[{number(row['low'])}, {number(row['high'])}]"]
-    notes += [f"few {row['short']} images"] if row["short"] else []
+    notes += [f"few {row['short']} {units}"] if row["short"] else []
     notes += ["above the bar"] if row["above"] else []
     spans: list[tuple[float, float] | None] = []
     for low, high in ((row["low"], row["high"]), (row["low_retrained"], row["high_retrained"])):

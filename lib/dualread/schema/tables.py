@@ -36,6 +36,25 @@ class Figure(Section):
     """The data sets that are drawn."""
 
 
+class Shown(Section):
+    """What a table or figure of a study has besides numbers."""
+
+    study: str
+    """The study's name, for captions."""
+    units: dict[str, str] | None = None
+    """What is resampled, by label of a data set: image, patient, or image set; read in the manifests by the stage."""
+
+    def in_units(self, text: str) -> str:
+        """Return a text with what is resampled in place of {unit} and {units}; where it differs, with who has which."""
+        unit_of = self.units or {"": "image"}
+        units = list(dict.fromkeys(unit_of.values()))
+        named = text.replace("{unit}", " or ".join(units)).replace("{units}", " or ".join(f"{unit}s" for unit in units))
+        if named == text or len(units) == 1:
+            return named
+        labels = {unit: ", ".join(label for label in unit_of if unit_of[label] == unit) for unit in units}
+        return f"{named} Resampled are {'; '.join(f'{unit}s of {labels[unit]}' for unit in units)}."
+
+
 class Labeled(Section):
     """An entry of the config and the label that is printed for it."""
 
@@ -70,11 +89,9 @@ class LabeledDataset(Labeled):
     id: bool
 
 
-class Layout(Section):
+class Layout(Shown):
     """What a table prints besides numbers."""
 
-    study: str
-    """The study's name, for captions."""
     backbones: Listed[LabeledBackbone]
     """In the order of the blocks."""
     methods: Listed[LabeledMethod]
@@ -104,10 +121,9 @@ class Layout(Section):
         return next(dataset for dataset in self.datasets if dataset.id)
 
 
-class StudySettings(Section):
+class StudySettings(Shown):
     """What a table of settings prints."""
 
-    study: str
     config: dict[str, Any]
     """The sections of the config that the table's CONFIG names."""
     order: dict[str, Listed[str]]
@@ -147,10 +163,9 @@ class LabeledCondition(Section):
     """Its strength; None if it has none."""
 
 
-class FigureLayout(Section):
+class FigureLayout(Shown):
     """What a figure shows, in this order and under these labels; what the figure does not read is empty."""
 
-    study: str
     backbones: Listed[Labeled]
     actors: Listed[Labeled] = ()
     methods: Listed[Labeled] = ()

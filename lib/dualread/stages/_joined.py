@@ -3,14 +3,18 @@
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
 from dualread.artifacts.tables import read_table, scan_table
+from dualread.data.questions.roles import unit_of
 from dualread.errors import ArtifactError
 from dualread.evaluation.join import Joined, join
 from dualread.schema.columns import GRADED, MANIFEST, PAIRS, Schema
+from dualread.schema.tables import Shown
 
+S = TypeVar("S", bound=Shown)
 # Tables that all methods of an actor share, by name.
 _SHARED = {schema.name: schema for schema in (GRADED, MANIFEST, PAIRS)}
 # Those of more bytes, 200,000 rows or so, are not kept in the memory but read again for each method.
@@ -18,6 +22,7 @@ _MOST_KEPT = 2**20
 # The columns that a join uses.
 _OF_PREDICTIONS = ("sample_id", "confidence", "imputed")
 _OF_GRADED = ("sample_id", "image_id", "canonical_answer", "correct")
+_OF_MANIFEST = ("image_id", "cluster_id", "patient_id")
 _OF_PAIRS = ("sample_id", "source_image_id", "donor_image_id")
 
 
@@ -64,6 +69,13 @@ def read_joined(
             if name.startswith(prefix)
         },
     )
+
+
+def with_units(shown: S, inputs: Mapping[str, Path], labels: Mapping[str, str]) -> S:
+    """Return what is shown with what is resampled of each data set of the manifests among the inputs, by its label."""
+    names = [name for name in sorted(inputs) if name.startswith("manifest/")]
+    units = {name.split("/")[1]: unit_of(read(inputs, name, MANIFEST, _OF_MANIFEST)) for name in names}
+    return shown.model_copy(update={"units": {labels[name]: units[name] for name in labels if name in units}})
 
 
 def read(inputs: Mapping[str, Path], name: str, schema: Schema, columns: tuple[str, ...] = ()) -> pl.DataFrame:

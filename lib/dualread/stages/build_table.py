@@ -1,7 +1,7 @@
 """Stage build_table: one table as LaTeX and as HTML, and a CSV with the full precision behind every printed cell.
 
 inputs:  one artifact, as the table's READS says: metrics of collect_metrics, data of summarize_data, or contrasts of
-         compare_methods
+         compare_methods; and manifest/<dataset>/test, which says what is resampled
 output:  <name>.tex, <name>.csv, and <name>.html with one <table> per float and an empty line between two
 """
 
@@ -18,12 +18,13 @@ from dualread.reporting.tables.entries import UNDEFINED
 from dualread.reporting.tables.values import summarize
 from dualread.schema.columns import CONTRASTS, DATA, METRICS
 from dualread.schema.tables import BuildTableSpec, Layout, StudySettings
+from dualread.stages._joined import with_units
 
 _SCHEMAS = {"metrics": METRICS, "data": DATA, "contrasts": CONTRASTS}
 
 
 def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read the one input, write the table, and return one line about it.
+    """Read the rows, write the table, and return one line about it.
 
     Raises:
         ConfigError: There is no such table, or it cannot show what the layout lists.
@@ -31,10 +32,14 @@ def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """
     module = spec.table.module
     name = module.rpartition(".")[2]
-    ((kind, folder),) = inputs.items()
-    rows = read_table(folder / f"{kind}.parquet", _SCHEMAS[kind])
-    shown = spec.settings or spec.layout
-    assert shown is not None, "a table has a layout or settings"
+    (kind,) = inputs.keys() & _SCHEMAS.keys()
+    rows = read_table(inputs[kind] / f"{kind}.parquet", _SCHEMAS[kind])
+    if spec.layout is not None:
+        shown = with_units(spec.layout, inputs, {dataset.name: dataset.label for dataset in spec.layout.datasets})
+    else:
+        assert spec.settings is not None, "a table has a layout or settings"
+        datasets = spec.settings.config.get("datasets", {})
+        shown = with_units(spec.settings, inputs, {name: dataset["label"] for name, dataset in datasets.items()})
     table = build(load_module(module), rows, shown)
     (out / f"{name}.tex").write_text(table.tex, encoding="utf-8")
     (out / f"{name}.html").write_text(table.html, encoding="utf-8")

@@ -20,6 +20,7 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows, reason_of, write_table
 from dualread.artifacts.tensors import write_tensors
+from dualread.data.questions.roles import unit_of
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
@@ -28,13 +29,14 @@ from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.side_by_side import conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
+from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
 from dualread.schema.columns import MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
 from dualread.stages._joined import read, read_joined
 
-_OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id", "cluster_id")
+_OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id", "cluster_id", "patient_id")
 
 
 def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -108,7 +110,8 @@ def _judged(
         *threshold_rows(cell.answers, thresholds),
         *condition_rows(conditions, draws),
     ]
-    return [*estimates, *points], kept, (len(answers), n_pairs)
+    rows = [{**row, "reason": in_unit(row["reason"], unit_of(manifest))} for row in (*estimates, *points)]
+    return rows, kept, (len(answers), n_pairs)
 
 
 def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:

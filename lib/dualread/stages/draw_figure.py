@@ -6,7 +6,8 @@ inputs:  as the figure's READS says:
                     graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>
          pairs      as for answers, and pairs/<dataset>/<split>
          metrics    metrics, the table of all metrics
-         contrasts  contrasts, a compare_methods artifact of one actor; and difficulty, where it is known
+         contrasts  contrasts, a compare_methods artifact of one actor; manifest/<dataset>/test, which says what is
+                    resampled; and difficulty, where it is known
 output:  <name>.pdf, <name>.png, <name>.csv
 A method of which a run has no reader is left out, and a line under the figure says why.
 """
@@ -24,7 +25,7 @@ from dualread.plugins import load_module
 from dualread.reporting.figures.drawing import Drawing, house_style, save
 from dualread.schema.columns import CONTRASTS, DIFFICULTY, MANIFEST, METRICS, PAIRS, TRAIN_LOG
 from dualread.schema.tables import DrawFigureSpec
-from dualread.stages._joined import read, read_joined
+from dualread.stages._joined import read, read_joined, with_units
 
 _OF_NAMES = {"contrasts": CONTRASTS, "difficulty": DIFFICULTY}
 
@@ -38,13 +39,14 @@ def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """
     figure = load_module(spec.figure.module)
     name = figure.__name__.rpartition(".")[2]
-    layout, left_out = spec.layout, {}
+    left_out = {}
+    layout = with_units(spec.layout, inputs, {dataset.name: dataset.label for dataset in spec.layout.datasets})
     if figure.READS == "train_log":
         tables = {name: read(inputs, name, TRAIN_LOG) for name in sorted(inputs)}
     elif figure.READS == "metrics":
         tables = {"metrics": read(inputs, "metrics", METRICS)}
     elif figure.READS == "contrasts":
-        tables = {name: read(inputs, name, _OF_NAMES[name]) for name in sorted(inputs)}
+        tables = {name: read(inputs, name, _OF_NAMES[name]) for name in sorted(inputs.keys() & _OF_NAMES.keys())}
     else:
         left_out = _without_confidences(inputs)
         layout = layout.model_copy(

@@ -78,19 +78,27 @@ class Costs:
             basis += f"; times {speed:.2g} on {self._table['gpu']['name']}, not measured"
         return PlannedCost(value=row["seconds"] * ratio * speed, per=row["per"], basis=basis, row=row)
 
-    def peak(self, stage: str, name: str, backbone: Mapping[str, Any]) -> PlannedCost:
-        """Return the GB that a GPU needs for a stage, without a margin."""
+    def peak(self, stage: str, name: str, backbone: Mapping[str, Any], n_images: int = 1) -> PlannedCost:
+        """Return the GB that a GPU needs for a stage, without a margin, where a question shows up to `n_images`."""
         row, ratio, basis = self._nearest([r for r in self._table["memory"] if r["stage"] == stage], name, backbone)
-        return PlannedCost(value=row["gb"] * ratio, per="GPU", basis=basis, row=row)
+        gb = row["gb"] * ratio
+        if n_images > 1:  # what is there beside the weights grows with the tokens
+            gb += (gb - 2e-9 * parameters_of(name, backbone)) * self._further(n_images)
+            basis += f"; with {n_images} images per question, not measured"
+        return PlannedCost(value=gb, per="GPU", basis=basis, row=row)
 
-    def completion_gb(self, name: str, backbone: Mapping[str, Any]) -> float:
-        """Return the GB that one completion takes while a training learns from it."""
+    def _further(self, n_images: int) -> float:
+        """Return what the images of a question after the first add, as a share of what a question with one takes."""
+        return self._table["assumed"]["image_share"] * (n_images - 1)
+
+    def completion_gb(self, name: str, backbone: Mapping[str, Any], n_images: int = 1) -> float:
+        """Return the GB that one completion takes while a training learns from it; its question shows `n_images`."""
         rows = [
             {"model": model, "gb": gb, "from": ""}
             for model, gb in self._table["training_memory"]["completion_gb"].items()
         ]
         row, ratio, _ = self._nearest(rows, name, backbone)
-        return row["gb"] * ratio
+        return row["gb"] * ratio * (1 + self._further(n_images))
 
     def _nearest(self, rows: list[Any], name: str, backbone: Mapping[str, Any]) -> tuple[Any, float, str]:
         """Return the row of the backbone whose number of parameters is nearest, the ratio of both, and the basis."""

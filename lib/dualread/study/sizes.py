@@ -21,11 +21,15 @@ _QUESTIONS_PER_IMAGE = 8  # default of a phantom hospital
 
 @dataclass(frozen=True, kw_only=True)
 class SplitSize:
-    """The numbers of questions and of distinct images of one split, and the source of these numbers."""
+    """The numbers of questions and of distinct images of one split, and the source of these numbers.
+
+    `most_images` is how many the question with the most images shows.
+    """
 
     questions: int
     images: int
     source: str
+    most_images: int = 1
 
 
 class Sizes:
@@ -64,14 +68,16 @@ class Sizes:
     def _count(self, dataset: str, split: str) -> SplitSize:
         manifest = self._results / "manifests" / dataset / split / "manifest.parquet"
         if manifest.exists():
-            ids = pl.scan_parquet(manifest).select("image_id").collect()["image_id"]
-            return SplitSize(questions=len(ids), images=ids.n_unique(), source="its manifest")
+            shown = pl.scan_parquet(manifest).select("image_id", "image_files").collect()
+            most, n_images = max(shown["image_files"].list.len(), default=1), shown["image_id"].n_unique()
+            return SplitSize(questions=len(shown), images=n_images, source="its manifest", most_images=most)
         entry = self._config["datasets"][dataset]
         select, source = entry.get("select", {}), f"the loader {entry['loader']}"
         types, folder = select.get("answer_types", ("open", "closed")), entry["source"].get("folder")
         drawn = select.get("questions")  # exact, because drawing fails if the split has fewer
         drawn = sum(drawn.values()) if isinstance(drawn, Mapping) else drawn
         there = images = drawn
+        most = plugins.declared("datasets", entry["loader"], "MOST_SHOWN") or 1
         if phantom := entry["source"].get("phantom"):
             hospital, source = self._config["phantoms"][phantom], f"phantoms.{phantom}"
             images = hospital["images"][split]
@@ -84,6 +90,7 @@ class Sizes:
             refuse_broken(loaded, {})  # here rather than in the first job; images are looked at there
             rows = [row for row in loaded.rows if row.answer_type in types]
             there, images, source = len(rows), len({row.image_name for row in rows}), f"the rows in {folder}"
+            most = max(len(row.images) for row in rows)
         if there is None or images is None:
             missing = f", and the folder {folder} does not exist" if folder else ""
             files = ["--configfile", *map(str, self._files)] if self._files else []
@@ -94,4 +101,5 @@ class Sizes:
                 f" manifest first: {shlex.join(command)}"
             )
         questions = drawn or there
-        return SplitSize(questions=questions, images=min(questions, images), source="select" if drawn else source)
+        source = "select" if drawn else source
+        return SplitSize(questions=questions, images=min(questions, images), source=source, most_images=most)

@@ -46,7 +46,8 @@ class TableArtifacts(ArtifactPaths):
         )
         actor = self._tables.only_actor(w.table)
         source = self.at("metrics_of", actor) if actor else self.at(reads)
-        return {reads: source}, [self.entry(self.at("tables", w.table), spec)]
+        inputs = {reads: source, **self._tested(self._tables.datasets(w.table))}
+        return inputs, [self.entry(self.at("tables", w.table), spec)]
 
     def preview_tables(self, w: Any) -> Description:
         """All tables as LaTeX prints them, where it is installed."""
@@ -83,6 +84,7 @@ class TableArtifacts(ArtifactPaths):
             shown["methods"] += [null for null in self._shards.nulls_of(actor) if null not in shown["methods"]]
             known = {"difficulty": self.at("difficulty", actor)}
             inputs = {
+                **self._tested(shown["datasets"]),
                 "contrasts": self.at("contrasts_of", actor),
                 **(known if actor in self._shards.with_known_difficulty() else {}),
             }
@@ -100,6 +102,10 @@ class TableArtifacts(ArtifactPaths):
         layout = FigureLayout(study=self._study.study, **labeled, conditions=conditions, layers=layers)
         spec = DrawFigureSpec(figure=plugin("figures", w.figure), layout=layout)
         return inputs, [self.entry(self.at("figures", w.figure), spec)]
+
+    def _tested(self, datasets: Sequence[str]) -> dict[str, str]:
+        """Return the manifests of the test sets of some data sets, which say what is resampled."""
+        return self.manifests(shard for shard in self._splits() if shard[0] in datasets and shard[1] == "test")
 
     def _confidences(self, shown: Mapping[str, Sequence[str]], *, pairs: bool) -> dict[str, str]:
         """Return confidences in the test answers, and the grades of these answers; of one seed only for pairs."""

@@ -188,6 +188,18 @@ def test_one_method_may_have_probabilities_and_another_scores_but_none_has_both(
             data_of(tmp_path, answers, pairs)
 
 
+def test_clusters_without_a_name_are_refused_and_shared_images_are_said(tmp_path):
+    header, *rows = ANSWERS.splitlines()
+    header += ",patient_id"
+    patients = [f"{row},{'abcd'[k]}" for k, row in enumerate(rows)]
+    found = data_of(tmp_path, "\n".join([header, *patients]), cluster="patient_id")
+    assert found.unit == "patient"
+    assert [line.split(": ")[2] for line in found.warnings] == ["images with several values of patient_id"]
+    for word in ("", "nan", "NA"):
+        with pytest.raises(DataError, match="patient_id"):
+            data_of(tmp_path, "\n".join([header, *patients[:-1], f"{rows[-1]},{word}"]), cluster="patient_id")
+
+
 SPELLED = ["ct-01", "CT-01", "./ct-01", "ct-01.png", "images/ct-01.PNG", "images%2fct-01", "ct\uff0d01", "ct -01"]
 
 

@@ -99,6 +99,15 @@ def test_a_training_holds_what_its_method_says():
     assert gb(alone, "train_actor (dcpo)", medgemma) == pytest.approx(max(4.4 * 4.3, 2.1 * 4.3 + 8 * 1.8))
 
 
+def test_memory_is_planned_from_the_question_with_the_most_images():
+    hub = {"hub": "SuhaoYu1020/MedFrameQA", "revision": "0" * 40}
+    frames = {"label": "Frames", "loader": "medframeqa", "splits": ["test"], "roles": {"test": "ood"}, "seed": 0}
+    changes = merged(PAPER, {"datasets": {"frames": {**frames, "source": hub, "prompt": "shared"}}})
+    # five images: 14.0 GB with one, of which 2 x 2.128 are weights; a further image adds half of the rest
+    assert gb(changes, "replay", "qwen3-vl-2b") == pytest.approx(14.0 + 4 * 0.5 * (14.0 - 4.256))
+    assert gb(changes, "train_actor (rlvr)", "qwen3-vl-2b") == gb(PAPER, "train_actor (rlvr)", "qwen3-vl-2b")
+
+
 def test_what_does_not_fit_is_said_with_what_to_change(tmp_path):
     assert not any("does not fit" in line for line in lines_of(PAPER))
     (tmp_path / "smaller.yaml").write_text("gpu: {name: H100, memory_gb: 80, tflops: 989}\n")

@@ -33,11 +33,25 @@ def _counts(study: Study, rows: pl.DataFrame, dataset: str, split: str) -> dict[
     types = rows["answer_type"].to_list()
     return {
         "questions": str(len(rows)),
-        "images": str(len(set(rows["pixel_sha256s"].explode()))),
+        "images": str(len(set(map(tuple, rows["pixel_sha256s"])))),
+        **_clusters(study, rows, dataset, split),
         "open": str(types.count("open")),
         "closed": str(types.count("closed")),
         "pairs": None if pairs is None else str(len(set(pairs["sample_id"]) & set(rows["sample_id"]))),
     }
+
+
+def _clusters(study: Study, rows: pl.DataFrame, dataset: str, split: str) -> dict[str, str | None]:
+    """Return the number of patients, or of what else holds images together; no column where nothing does anywhere."""
+    alone = {}
+    for name in (study.in_distribution, *study.ood):
+        for part in (path.name for path in (study.results / "manifests" / name).iterdir()):
+            manifest = study.manifest(name, part)
+            alone[name, part] = manifest["cluster_id"].equals(manifest["image_id"])
+    if all(alone.values()):
+        return {}
+    clusters = study.clusters(dataset, split)
+    return {"clusters": None if alone[dataset, split] else str(len({clusters[image] for image in rows["image_id"]}))}
 
 
 def differences(study: Study) -> list[str]:

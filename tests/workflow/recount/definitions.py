@@ -50,7 +50,7 @@ def squared_error(answers: pl.DataFrame) -> float | None:
 def squared_error_left_out(answers: pl.DataFrame, images: list[str]) -> np.ndarray:
     """Return the same without each image."""
     residuals, counts = _by_bin_and_image(answers)
-    assert sorted(set(answers["image_id"])) == images
+    assert sorted(set(answers["cluster"])) == images
     found = [_squared_error(np.delete(residuals, k, axis=1), np.delete(counts, k, axis=1)) for k in range(len(images))]
     return np.array([np.nan if value is None else value for value in found])
 
@@ -59,8 +59,8 @@ def _by_bin_and_image(answers: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return the sum of residuals and the number of answers, of each bin and image."""
     confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
     inside = np.array([held for _, _, held in in_bins(confidence)], dtype=float)
-    names = sorted(set(answers["image_id"]))
-    of_image = np.array([[image == name for name in names] for image in answers["image_id"]], dtype=float)
+    names = sorted(set(answers["cluster"]))
+    of_image = np.array([[image == name for name in names] for image in answers["cluster"]], dtype=float)
     of_image = of_image.reshape(len(answers), len(names))
     return inside @ (of_image * (correct - confidence)[:, None]), inside @ of_image
 

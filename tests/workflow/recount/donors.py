@@ -14,7 +14,8 @@ def differences(study: Study) -> list[str]:
     found = []
     for dataset in (study.in_distribution, *study.paired):
         spec = json.loads((study.results / "pairs" / dataset / "test" / "MANIFEST.json").read_text())["spec"]
-        chosen = dict(_pairs(study.manifest(dataset).to_dicts(), spec["match_on"]))
+        rows, clusters = study.manifest(dataset).to_dicts(), study.clusters(dataset, "test")
+        chosen = dict(_pairs([row | {"cluster": clusters[row["image_id"]]} for row in rows], spec["match_on"]))
         pairs = study.pairs(dataset)
         assert pairs is not None
         stored = dict(pairs.select("sample_id", "donor_sample_id").iter_rows())
@@ -35,9 +36,9 @@ def _pairs(rows: Sequence[dict[str, Any]], match_on: Sequence[str]) -> Iterator[
 
 def _lends(source: dict[str, Any], donor: dict[str, Any], match_on: Sequence[str]) -> bool:
     same = all(source[name] == donor[name] is not None for name in ("question_key", *match_on))
-    other_image = all(source[name] != donor[name] for name in ("image_id", "pixel_sha256s"))
+    as_many = len(source["pixel_sha256s"]) == len(donor["pixel_sha256s"])
     golds = [{_gold(answer) for answer in row["reference_answers"]} - {frozenset()} for row in (source, donor)]
-    return same and other_image and all(golds) and not golds[0] & golds[1]
+    return same and as_many and source["cluster"] != donor["cluster"] and all(golds) and not golds[0] & golds[1]
 
 
 def _gold(answer: str) -> frozenset[str]:

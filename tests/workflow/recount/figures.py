@@ -27,9 +27,9 @@ def reliability(study: Study, figure: str) -> list[str]:
         runs = study.runs[backbone, method].values()
         answers = [study.answers(run, dataset, "test", "all") for run in runs]
         confidence, correct, images = (
-            np.concatenate([a[column].to_numpy() for a in answers]) for column in ("confidence", "correct", "image_id")
+            np.concatenate([a[column].to_numpy() for a in answers]) for column in ("confidence", "correct", "cluster")
         )
-        pooled, alpha = pl.concat([a.select("image_id", "confidence", "correct") for a in answers]), FALSE_ALARM / 1000
+        pooled, alpha = pl.concat([a.select("cluster", "confidence", "correct") for a in answers]), FALSE_ALARM / 1000
         lines = floors.implausible(pooled, floors_of[dataset, backbone, method], alpha)
         wrong += [f"figure {figure} {dataset}/{backbone}/{method}: floor {line}" for line in lines]
         for k, (low, high, inside) in enumerate(definitions.in_bins(confidence)):

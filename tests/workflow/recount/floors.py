@@ -34,7 +34,7 @@ def _wrong(values: Values, row: dict, alpha: float) -> Iterator[str]:
 
 def implausible(answers: pl.DataFrame, floor: float | None, alpha: float) -> Iterator[str]:
     """Return what of a floor cannot come from the same distribution as signs and labels that are drawn here."""
-    images = sorted(set(answers["image_id"]))
+    images = sorted(set(answers["cluster"]))
     if len(images) < 2 or floor is None:
         if len(images) > 1 or floor is not None:
             yield f"{floor} of {len(images)} images"
@@ -42,7 +42,7 @@ def implausible(answers: pl.DataFrame, floor: float | None, alpha: float) -> Ite
     stream = np.random.default_rng(len(answers))
     confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
     inside = np.array([held for _, _, held in definitions.in_bins(confidence)], dtype=float)
-    of_image = np.array([images.index(image) for image in answers["image_id"]])
+    of_image = np.array([images.index(image) for image in answers["cluster"]])
     signs = stream.choice([-1.0, 1.0], size=(len(images), N_DRAWS))[of_image]
     kinds = [np.abs(inside @ (signs * (correct - confidence)[:, None])).sum(axis=0)]
     if len(answers) <= MOST_LABELED:

@@ -204,7 +204,7 @@ class Intervals:
                     answers,
                     *([answers.filter("correct"), answers.filter(~answers["correct"])] * (metric == "auroc")),
                 ]
-                of_runs += [len(set(rows["image_id"])) for rows in kinds]
+                of_runs += [len(set(rows["cluster"])) for rows in kinds]
             found += min(of_runs)
         return found
 
@@ -233,7 +233,7 @@ class Intervals:
             sizes = [self._size(run, member, metric, split) for member in members]
             return sum(n for n, _ in sizes), sum(n for _, n in sizes)
         if "ccg" not in metric:
-            images = self.values.study.answers(run, dataset, split, "all")["image_id"]
+            images = self.values.study.answers(run, dataset, split, "all")["cluster"]
             return len(images), len(set(images))
         found = self.values.decisive(run, dataset, metric, split=split)
         return (0, 0) if found is None else (int(found.chosen.sum()), len(set(found.sources[found.chosen])))

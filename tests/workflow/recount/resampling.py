@@ -1,4 +1,4 @@
-"""Resamples of images, drawn here and not read from the study: could its intervals come from such draws?"""
+"""Resamples of clusters, drawn here and not read from the study: could its intervals come from such draws?"""
 
 from dataclasses import dataclass, field
 
@@ -39,9 +39,9 @@ class Resamples:
     def _of_run(self, run: Run, dataset: str, split: str, metric: str) -> np.ndarray:
         with np.errstate(invalid="ignore"):  # 0 / 0 is a resample without a value
             answers = self.values.study.answers(run, dataset, split, "all")
-            weights = self._drawn(dataset, split, answers["image_id"].to_list())
+            weights = self._drawn(dataset, split, answers["cluster"].to_list())
             confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
-            images = sorted(set(answers["image_id"]))
+            images = sorted(set(answers["cluster"]))
             if metric == "squared_calibration_error":
                 return self._linear(run, dataset, split, answers)
             if is_uneven(answers):
@@ -62,7 +62,7 @@ class Resamples:
 
     def _linear(self, run: Run, dataset: str, split: str, answers: pl.DataFrame) -> np.ndarray:
         """Return the squared error plus, for each further draw of an image, what leaving it out takes away."""
-        images = sorted(set(answers["image_id"]))
+        images = sorted(set(answers["cluster"]))
         rarer = _with_the_rarer_kind(answers)
         df = _degrees(answers) if is_uneven(answers) else rarer - 1
         if rarer < 2 or (is_uneven(answers) and _worth(answers) < 6):
@@ -74,11 +74,11 @@ class Resamples:
 
     def _left_out(self, metric: str, dataset: str, split: str, answers: pl.DataFrame) -> np.ndarray:
         """Return, for images of very unequal size, what leaving out each one takes away, with the spread of t."""
-        images, rarer = sorted(set(answers["image_id"])), _with_the_rarer_kind(answers)
+        images, rarer = sorted(set(answers["cluster"])), _with_the_rarer_kind(answers)
         if _worth(answers) < 6 or (metric == "auroc" and rarer < 2):
             return np.full(N_RESAMPLES, np.nan)
         whole = _value(metric, answers)
-        left = np.array([_value(metric, answers.filter(pl.col("image_id") != image)) for image in images])
+        left = np.array([_value(metric, answers.filter(pl.col("cluster") != image)) for image in images])
         shift = (whole - left) * np.sqrt((len(images) - 1) / len(images))
         found = whole + (self._drawn(dataset, split, images) - 1) @ shift
         if metric == "brier" and rarer < FEWEST and 0 < whole < 1:
@@ -90,7 +90,7 @@ class Resamples:
         """Return how often the image of each row was drawn, [resamples, rows]."""
         key = (dataset, split)
         if key not in self._weights:
-            names = sorted(self.values.study.manifest(dataset, split)["image_id"].unique())
+            names = sorted(set(self.values.study.clusters(dataset, split).values()))
             generator = np.random.default_rng(sum(map(ord, "/".join(key))))
             draws = generator.integers(0, len(names), size=(N_RESAMPLES, len(names)))
             counts = np.stack([np.bincount(drawn, minlength=len(names)) for drawn in draws])
@@ -100,7 +100,7 @@ class Resamples:
 
 
 def _with_the_rarer_kind(answers: pl.DataFrame) -> int:
-    return min(len(set(answers.filter(kind)["image_id"])) for kind in (answers["correct"], ~answers["correct"]))
+    return min(len(set(answers.filter(kind)["cluster"])) for kind in (answers["correct"], ~answers["correct"]))
 
 
 def _value(metric: str, answers: pl.DataFrame) -> float:
@@ -113,17 +113,17 @@ def _value(metric: str, answers: pl.DataFrame) -> float:
 
 def _worth(answers: pl.DataFrame) -> float:
     """Return how many images of equal size would hold the rows as unequally."""
-    sizes = answers["image_id"].value_counts()["count"].to_numpy().astype(float)
+    sizes = answers["cluster"].value_counts()["count"].to_numpy().astype(float)
     return float(sizes.sum() ** 2 / (sizes**2).sum()) if len(sizes) else 0.0
 
 
 def is_uneven(answers: pl.DataFrame) -> bool:
-    return _worth(answers) < min(0.75 * answers["image_id"].n_unique(), 100)
+    return _worth(answers) < min(0.75 * answers["cluster"].n_unique(), 100)
 
 
 def _degrees(answers: pl.DataFrame) -> float:
     """Return the degrees of freedom of a mean over such images, by the matrix of Bell and McCaffrey."""
-    n = answers["image_id"].value_counts()["count"].to_numpy().astype(float)
+    n = answers["cluster"].value_counts()["count"].to_numpy().astype(float)
     a = 1 / (1 - n / n.sum())
     b = np.sqrt(np.outer(a, a)) * (np.diag(n) - np.outer(n, n) / n.sum())
     kinds = (answers.filter("correct"), answers.filter(~answers["correct"]))

@@ -36,7 +36,7 @@ class Study:
 
     results: Path
     runs: dict[tuple[str, str], dict[int, Run]] = field(default_factory=lambda: defaultdict(dict))
-    _read: dict[Any, pl.DataFrame] = field(default_factory=dict)  # what was read or joined once
+    _read: dict[Any, Any] = field(default_factory=dict)  # what was read or joined once
 
     def __post_init__(self) -> None:
         for path in sorted((self.results / "predictions").glob("*/*/*/*")):
@@ -78,8 +78,23 @@ class Study:
         folder = self._of_actor("views", run) / self.in_distribution / "test" / "original" / view
         return self._parts(folder, "choices")
 
+    def clusters(self, dataset: str, split: str) -> dict[str, int]:
+        """Return the cluster of every image id: the rows that share a patient or a picture, also by way of others."""
+        if (key := ("clusters", dataset, split)) not in self._read:
+            groups: list[tuple[set[str], set[str]]] = []  # what rows share, and their image ids
+            for image, pictures, patient in self.manifest(dataset, split)[
+                "image_id", "pixel_sha256s", "patient_id"
+            ].rows():
+                shared, images = {*pictures, *([patient] if patient else [])}, {image}
+                for group in [group for group in groups if group[0] & shared]:
+                    groups.remove(group)
+                    shared, images = shared | group[0], images | group[1]
+                groups.append((shared, images))
+            self._read[key] = {image: k for k, (_, images) in enumerate(groups) for image in images}
+        return self._read[key]
+
     def said(self, run: Run, dataset: str, split: str, condition: str) -> pl.DataFrame:
-        """Return sample_id, confidence, imputed, correct, canonical_answer and image_id of a shard; maybe no row."""
+        """Return id, confidence, imputed, correct, canonical answer, image_id and cluster of a shard; maybe no row."""
         if (key := ("said", run, dataset, split, condition)) not in self._read:
             self._read[key] = self._said(run, dataset, split, condition)
         return self._read[key]
@@ -95,7 +110,8 @@ class Study:
         )
         where = f"{run} {dataset}/{split}/{condition}"
         assert len(joined) == len(of_shard) == len(grades), f"{where}: rows without a partner"
-        return joined
+        clusters = self.clusters(dataset, split)
+        return joined.with_columns(cluster=pl.col("image_id").replace_strict(clusters))
 
     def answers(self, run: Run, dataset: str, split: str, subset: str) -> pl.DataFrame:
         """Return one row a question of a subset, with the question beside the answer."""

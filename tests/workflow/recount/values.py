@@ -102,8 +102,8 @@ class Values:
             real=rows["confidence"].to_numpy(),
             other=rows["confidence_other"].to_numpy(),
             chosen=np.array(chosen, dtype=bool),
-            sources=rows["image_id"].to_numpy(),
-            others=rows["image_id_other"].to_numpy(),
+            sources=rows["cluster"].to_numpy(),
+            others=rows["cluster_other"].to_numpy(),
         )
 
     def _of_dataset(self, run: Run, dataset: str, metric: str, subset: str, split: str) -> float | None:
@@ -151,7 +151,7 @@ class Values:
         """Return what the smallest confidence that is good enough on validation leads to."""
         chosen_on = self.study.answers(run, self.study.in_distribution, "validation", "all")
         if kind.startswith("certified_"):
-            columns = (tuple(chosen_on[name]) for name in ("confidence", "correct", "image_id"))
+            columns = (tuple(chosen_on[name]) for name in ("confidence", "correct", "cluster"))
             good = definitions.certified(*columns, Fraction(int(percent), 100))
         else:
             good = [

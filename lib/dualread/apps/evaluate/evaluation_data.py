@@ -9,7 +9,7 @@ import polars as pl
 
 from dualread.apps.evaluate.graded import doubts, graded_columns, graded_rows, mapped_texts
 from dualread.data.tables.checks import CheckedTable
-from dualread.data.tables.contract import plain_ids
+from dualread.data.tables.contract import MISSING_WORDS, plain_ids
 from dualread.evaluation.join import Joined, join
 from dualread.grading.canonical import question_key
 
@@ -54,9 +54,8 @@ class EvaluationData:
 
     @property
     def unit(self) -> str:
-        """The word for what is resampled: image, the name of another column, or answer."""
-        words = {None: "answer", IMAGE: "image", CLUSTER: "cluster"}
-        return words.get(self.cluster) or str(self.cluster)
+        """The word for what is resampled: image, patient, or what else its column names; or answer."""
+        return "answer" if self.cluster is None else self.cluster.removesuffix("_id")
 
     def rows_of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of a result's `frame` that are about this data set."""
@@ -81,6 +80,7 @@ def evaluation_data(
     if cluster is not None:
         answers.need(cluster, "which --cluster names")
     cluster = cluster or _default_cluster(answers)
+    shared = _check_clusters(answers, cluster) if cluster else []
     if pairs is not None and cluster and not pairs.has(f"donor_{cluster}"):
         pairs = _with_clusters(pairs, answers, cluster)
     if pairs is not None:
@@ -109,7 +109,7 @@ def evaluation_data(
     if pairs is not None and (n := len(pairs.frame) - n_read):
         raise pairs.error(f"{n} pairs belong to a data set of which {answers.source} has no answers.")
     spelled_twice = _spelled_twice(answers, [*_KEY, *names, *([cluster] if cluster else [])])
-    data_sets[0] = replace(data_sets[0], warnings=(*spelled_twice, *data_sets[0].warnings))
+    data_sets[0] = replace(data_sets[0], warnings=(*spelled_twice, *shared, *data_sets[0].warnings))
     return data_sets
 
 
@@ -118,6 +118,27 @@ def _default_cluster(answers: CheckedTable) -> str | None:
     if answers.has(IMAGE) and answers.has(CLUSTER) and (answers.frame[IMAGE] == answers.frame[CLUSTER]).all():
         return IMAGE
     return next((name for name in (CLUSTER, IMAGE) if answers.has(name)), None)
+
+
+def _check_clusters(answers: CheckedTable, cluster: str) -> list[str]:
+    """Refuse a word that may mean that a row has no cluster, and return a warning where clusters share an image."""
+    if len(words := answers.frame.filter(pl.col(cluster).is_in(MISSING_WORDS))):
+        raise answers.error(
+            f"row {words['row'][0]}: {cluster} is {words[cluster][0]!r}, which may mean that there is none, in"
+            f" {len(words)} of {len(answers.frame)} rows. Name it in every row, or leave the column out."
+        )
+    if not answers.has(IMAGE) or cluster == IMAGE:
+        return []
+    names = [name for name in ("dataset", "split", IMAGE) if answers.has(name)]
+    shared = answers.frame.group_by(names).agg(pl.col(cluster).unique().sort()).filter(pl.col(cluster).list.len() > 1)
+    if shared.is_empty():
+        return []
+    first = shared.sort(names).row(0, named=True)
+    return [
+        f"warning: {answers.source}: images with several values of {cluster}: {len(shared)}, such as {first[IMAGE]!r}"
+        f" with {first[cluster][0]!r} and {first[cluster][1]!r}. Answers about one image depend on each other, so that"
+        " the intervals may be too narrow."
+    ]
 
 
 def _with_clusters(pairs: CheckedTable, answers: CheckedTable, cluster: str) -> CheckedTable:

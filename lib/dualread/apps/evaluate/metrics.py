@@ -18,6 +18,7 @@ from dualread.evaluation.contrasts import Results, Run, compare
 from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
+from dualread.evaluation.statistics.clusters import in_unit
 from dualread.schema.columns import CONTRASTS, METRICS
 from dualread.schema.metrics import ContrastSpec
 
@@ -79,7 +80,11 @@ def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetr
         draws = ClusterDraws(names=names, cluster_ids=clusters, replicates=n_draws)
         estimates, kept[method] = estimate(CellColumns.of(evaluated), draws, tuple(FURTHER_METRICS))
         rows += [
-            {"dataset": cells.dataset, "method": method, **_withheld(row, cells, method)}
+            {
+                "dataset": cells.dataset,
+                "method": method,
+                **_withheld({**row, "reason": in_unit(row["reason"], cells.unit)}, cells, method),
+            }
             for row in estimates
             if row["subset"] in cells.subsets and row["metric"].removesuffix(UNDEFINED) not in _LEFT_OUT
         ]
@@ -148,7 +153,7 @@ def _compare(measured: DataSetMetrics, method: str, others: Sequence[str]) -> li
     order = {name: k for k, name in enumerate(frame["metric"].unique(maintain_order=True))}
     rows.sort(key=lambda row: (order[row["metric"]], others.index(row["baseline"])))
     for row in rows:  # there is one run, so no seed to tell it from others
-        row["reason"] = row.get("reason") and row["reason"].replace(": seed 0: ", ": ")
+        row["reason"] = in_unit(row.get("reason") and row["reason"].replace(": seed 0: ", ": "), measured.cells.unit)
     return [{name: row.get(name) for name in _OF_DIFFERENCES if name != "dataset"} for row in rows]
 
 
@@ -204,13 +209,13 @@ def _check_same_questions(measured: DataSetMetrics, method: str, other: str) -> 
     first = min(mine.items() ^ theirs.items())[0]
     if first in mine and first in theirs:
         wrong = (
-            f"is about image {mine[first]!r} with {method} and {theirs[first]!r} with {other}. Give both one image_id."
+            f"is about {cells.unit} {mine[first]!r} with {method} and {theirs[first]!r} with {other}. Give both one."
         )
     else:
         has, lacks = (method, other) if first in mine else (other, method)
         wrong = f"of {has} is not among those of {lacks}. Drop the questions that only one of them answers."
     raise DataError(
-        f"{cells.source}: --compare needs the same questions on the same images, but sample_id {first!r} {wrong}"
+        f"{cells.source}: --compare needs the same questions on the same {cells.unit}s, but sample_id {first!r} {wrong}"
     )
 
 

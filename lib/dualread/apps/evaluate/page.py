@@ -26,8 +26,8 @@ _WORDS = {
 
 _OF_PAIRS = {
     "decisive_pairs": "Pairs",
-    "source_images": "Own images",
-    "donor_images": "Donor images",
+    "source_images": "Own {units}",
+    "donor_images": "Donor {units}",
     "natural_ties": "Share of ties",
     "natural_detectable": "Tells this from .5",
     "strict_decisive_pairs": "Strict pairs",
@@ -89,7 +89,7 @@ def render(evaluation: Evaluation, folder: Path, suffixes: Sequence[str]) -> str
 def _part(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix: str) -> dict[str, Any]:
     """Return what the page says of one data set, by the names of its template."""
     metrics, values = cells.rows_of(evaluation.metrics), values_of(evaluation, cells)
-    drawn = not values.filter(pl.col("estimate").is_not_null()).is_empty()
+    units, drawn = f"{cells.unit}s", not values.filter(pl.col("estimate").is_not_null()).is_empty()
     told = {method: verdicts(cells, metrics, method) for method in cells.methods}
     lines = [replace(line, text=line.text[line.start :]) for line in sentences(told)]
     named = ("dot", "ccg") if "natural_ccg_auc" in values["metric"] else ("dot",)
@@ -102,8 +102,8 @@ def _part(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix: s
     return {
         "name": heading(cells),
         "sentences": sorted(lines, key=lambda line: line.kind == BAD),
-        "plot": plot(values, f"95% intervals over other {cells.unit}s", scale(values)) if drawn else None,
-        "says": [says(f"{cells.unit}s")[name] for name in named],
+        "plot": plot(values, f"95% intervals over other {units}", scale(values), units) if drawn else None,
+        "says": [says(units)[name] for name in named],
         "told": told,
         "pictures": pictures,
         "tables": list(_tables(evaluation, cells, metrics)),
@@ -131,7 +131,7 @@ def _pairs(cells: EvaluationData, metrics: pl.DataFrame) -> PageTable:
         if estimates.get((method, "decisive_pairs")) is not None
     ]
     caption = "Donor pairs: right on the own image, wrong on the donor's. Strict: with the same answer on both."
-    columns = ("Method", *_OF_PAIRS.values())
+    columns = ("Method", *(head.replace("{units}", f"{cells.unit}s") for head in _OF_PAIRS.values()))
     return PageTable(caption=caption, columns=columns, rows=rows, right=frozenset(range(1, len(columns))))
 
 

@@ -57,7 +57,7 @@ def remark_on(row: dict, cell: dict[tuple[str, str], dict], unit: str) -> str:
     kind, remarks = row["metric"].removesuffix("_ccg_auc"), []
     prefix = "" if kind == "natural" else f"{kind}_"
     few = [
-        f"{estimate(f'{prefix}{side}_images'):.0f} {side} images"
+        f"{estimate(f'{prefix}{side}_images'):.0f} {side} {unit}s"
         for side in ("source", "donor")
         if estimate(f"{kind}_few_{side}s")
     ]
@@ -211,7 +211,8 @@ def _counts(cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[str]:
     """Yield one line per count, with the value of every method; they are no measures of quality."""
     estimates = {(row["metric"], row["method"]): row["estimate"] for row in metrics.iter_rows(named=True)}
     table = [("count", *cells.methods, "")]
-    for name, meaning in COUNTS.items():
+    for name, words in COUNTS.items():
+        meaning = words.replace("{units}", f"{_unit(cells)}s")
         table.append((name, *(number_text(estimates.get((name, method))) for method in cells.methods), meaning))
     yield from aligned(table, numbers=range(1, len(cells.methods) + 1))
 
@@ -225,7 +226,7 @@ def _differences(cells: EvaluationData, rows: pl.DataFrame, metrics: pl.DataFram
         if row["n"] > 0:
             pair = f"{row['method']} - {row['baseline']}"
             p, adjusted = (p_text(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
-            few = f"underpowered: fewer than {MINIMUM_IMAGES} {row['short']} images" if row["short"] else ""
+            few = f"underpowered: fewer than {MINIMUM_IMAGES} {row['short']} {cells.unit}s" if row["short"] else ""
             pair_of_methods = (row["method"], row["baseline"])
             remark = row["reason"] or few or few_of_a_kind(row["metric"], pair_of_methods, cell, cells.unit)
             table.append((row["metric"], pair, number_text(row["estimate"]), interval_text(row), p, adjusted, remark))

@@ -90,8 +90,9 @@ def _verdict(rows: Mapping[str, dict[str, Any]], metric: str, cells: EvaluationD
 def _of_auroc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
     if row["low"] is None:
         counts = {kind: rows[f"images_with_{kind}"]["estimate"] for kind in ("right", "wrong")}
-        few = [f"{n:.0f} with {kind} answers" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
-        return f"no interval: {f'{cells.unit}s: ' + ', '.join(few) if few else 'nothing to resample'}", UNCLEAR
+        few = [f"{n:.0f} with {kind}" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
+        because = f"{cells.unit}s: {', '.join(few)} answers" if few else "nothing to resample"
+        return f"no interval: {because}", UNCLEAR
     if row["low"] > 0.5:
         return "right answers get more confidence than wrong ones", GOOD
     if row["high"] < 0.5:
@@ -114,7 +115,7 @@ def _of_ccg(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple
     sides = [side for side in ("source", "donor") if rows[f"natural_few_{side}s"]["estimate"]]
     if sides or row["low"] is None:
         few = " and ".join(f"{rows[f'{side}_images']['estimate']:.0f} {side}" for side in sides)
-        return f"too few images{f' ({few})' if few else ''} for a verdict", UNCLEAR
+        return f"too few {cells.unit}s{f' ({few})' if few else ''} for a verdict", UNCLEAR
     if row["low"] > 0.5:
         return "confidence falls with another image", GOOD
     if row["high"] < 0.5:
@@ -151,7 +152,7 @@ def summary(evaluation: "Evaluation") -> Iterator[ScreenLine]:
         yield from of_data_set(evaluation, cells)
         if evaluation.differences is not None:
             yield ScreenLine(text="")
-            yield from _differences(cells.rows_of(evaluation.differences))
+            yield from _differences(cells.rows_of(evaluation.differences), f"{cells.unit}s")
         if evaluation.thresholds is not None:
             yield ScreenLine(text="")
             yield from _thresholds(cells.rows_of(evaluation.thresholds))
@@ -227,7 +228,7 @@ def _named(names: Sequence[str], width: int | None) -> str:
     return text
 
 
-def _differences(rows: pl.DataFrame) -> Iterator[ScreenLine]:
+def _differences(rows: pl.DataFrame, units: str) -> Iterator[ScreenLine]:
     shown = [row for row in rows.iter_rows(named=True) if row["metric"] in SHOWN and row["n"] > 0]
     yield ScreenLine(
         text=f"{'metric':<16}{'method - baseline':<34}{'difference':>10}  {'95% interval':<16}{'p':>9}{'p (Holm)':>12}"
@@ -240,7 +241,7 @@ def _differences(rows: pl.DataFrame) -> Iterator[ScreenLine]:
         yield ScreenLine(text=f"{row['metric']:<16}{pair:<34}{value:>10}  {ends:<16}{p:>9}{adjusted:>12}")
     few = [row["metric"] for row in shown if row["short"]]
     if few:
-        yield ScreenLine(text=f"too few images for a verdict: {', '.join(dict.fromkeys(few))}")
+        yield ScreenLine(text=f"too few {units} for a verdict: {', '.join(dict.fromkeys(few))}")
 
 
 def _thresholds(rows: pl.DataFrame) -> Iterator[ScreenLine]:

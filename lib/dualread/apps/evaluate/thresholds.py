@@ -11,6 +11,7 @@ from dualread.apps.evaluate.metrics import WITHOUT_PROBABILITIES
 from dualread.data.tables.contract import plain_ids
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.metrics.discrimination import auroc
+from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import CERTIFIED, EMPIRICAL, Confidences, judged, threshold
 
 SCHEMA = {
@@ -94,7 +95,7 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
         if options.max_per_image is not None and n > options.max_per_image:
             raise DataError(
                 f"{data.source}: {data.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
-                f" than {options.max_per_image}. Give the largest number that an image of this source can have."
+                f" than {options.max_per_image}. Give the largest number that one {data.unit} of this source can have."
             )
     rows = []
     for method in cells.methods:
@@ -113,7 +114,8 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
                 except UndefinedMetricError as error:
                     chosen = str(error)
                 place = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
-                rows.append(place | _judged(judged_on, chosen) | limits | like)
+                row = place | _judged(judged_on, chosen) | limits | like
+                rows.append(row | {"reason": in_unit(row["reason"], cells.unit)})
     return pl.DataFrame(rows, schema=SCHEMA)
 
 

@@ -31,11 +31,15 @@ def needs(study: PlannedStudy) -> Iterator[Need]:
     """Yield what one GPU needs for each stage with a model that is not tiny."""
     generation = study.config["generation"]
     share = generation.get("settings", {}).get("gpu_memory_utilization")
+    datasets = study.config["datasets"].items()
+    most_images = max(
+        study.sizes.of(name, split).most_images for name, dataset in datasets for split in dataset["splits"]
+    )
     for name, entry in ((name, entry) for name, entry in study.opened.items() if not is_tiny(entry)):
         for actor in study.trained:
             yield _training(study, name, actor)
         for stage in ("probe_checkpoint", "generate", "replay"):
-            cost = study.costs.peak(stage, name, entry)
+            cost = study.costs.peak(stage, name, entry, 1 if stage == "probe_checkpoint" else most_images)
             gb, basis, advice = cost.value, cost.basis, "use GPUs with more memory, or a smaller backbone"
             if stage != "probe_checkpoint":
                 section = {"generate": "generation", "replay": "replay"}[stage]
@@ -51,7 +55,8 @@ def _training(study: PlannedStudy, name: str, actor: str) -> Need:
     settings, entry, room = study.settings(name, actor), study.opened[name], study.costs["gpu"]["memory_gb"]
     unit, engine = study.costs["training_memory"]["bytes_per_parameter"], settings.engine
     vllm = engine.gpu_memory_utilization * room if engine is not None and not settings.rollout_gpus else 0.0
-    n, each = parameters_of(name, entry) / 1e9, study.costs.completion_gb(name, entry)
+    n_images = study.sizes.of(study.shards.in_distribution, "train").most_images
+    n, each = parameters_of(name, entry) / 1e9, study.costs.completion_gb(name, entry, n_images)
     kept: list[str] = ["weights", "Adam", *(["reference model"] if settings.kl_coefficient else [])]
     learning = [*kept, "gradients", "bfloat16 copies"]
     if settings.lora is not None:  # before the first step, completions are read one by one in float32

@@ -13,6 +13,7 @@ If they are known, these help `dualread plan`:
 
     SIZES       for each split {"open": questions, "closed": questions, "images": images}, with the default settings
     DOWNLOAD_GB size of the download, in gigabytes
+    MOST_SHOWN  the largest number of images of a question, where it is more than one
 
 A loader keeps or drops rows by fixed rules. Every rule that can drop a row has an `AuditStep`, even if it drops none. A
 loader selects nothing at random and decodes no image: `dualread.data.questions` selects questions, checks images and

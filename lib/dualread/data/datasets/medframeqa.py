@@ -32,6 +32,7 @@ from dualread.schema.base import NoSettings, Wire
 from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 
 HUB_FILES = {"test": ("data/test-*.parquet",)}
+MOST_SHOWN = 5  # images of a question
 SIZES = {"test": {"open": 0, "closed": 2851, "images": 9237}}
 DOWNLOAD_GB = 0.6
 TERMS = "CC BY 4.0; the frames are those of public teaching videos. huggingface.co/datasets/SuhaoYu1020/MedFrameQA."

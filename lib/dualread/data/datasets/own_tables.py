@@ -305,6 +305,16 @@ def with_images(lines: Sequence[OwnRow]) -> list[OwnRow]:
     )
     if not columns or any("image" in line.record for line in lines):
         return list(lines)
+    problems = []
+    for line in lines:
+        filled = [not (line.record.get(name) in (None, "") or _is_nan(line.record.get(name))) for name in columns]
+        if (n := sum(filled)) == 0 or not all(filled[:n]):
+            others = "and a later one is not" if n else "and so are all others"
+            empty = columns[filled.index(False)]
+            problems.append(
+                f"{line.place}: {empty} is empty, {others}; expected images from image_1 on, without a gap."
+            )
+    refuse(problems)
     return [_gathered(line, columns, "image") for line in lines]
 
 

@@ -107,6 +107,13 @@ def _known(role: str) -> str:
     return role
 
 
+def unit_of(manifest: pl.DataFrame) -> str:
+    """Return the word for what a row of `cluster_id` is in a table of questions: image, patient, or image set."""
+    if manifest["cluster_id"].equals(manifest["image_id"]):
+        return "image"
+    return "patient" if manifest["patient_id"].is_not_null().any() else "image set"
+
+
 def summarize(
     manifest: pl.DataFrame,
     audit: pl.DataFrame,
@@ -126,7 +133,7 @@ def summarize(
         manifest_sha256: Digest of the table of questions.
     """
     rule = None if pair_audit is None else pair_audit["rule"][0]
-    by_image = manifest["cluster_id"].equals(manifest["image_id"])
+    by_image = unit_of(manifest) == "image"
     rows = []
     for role in ROLES:
         questions = manifest.filter(pl.col("role") == role)

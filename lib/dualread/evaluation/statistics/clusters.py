@@ -10,6 +10,7 @@ References:
     MacKinnon, Nielsen, Webb, Fast and Reliable Jackknife and Bootstrap Methods for Cluster-Robust Inference, 2023.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,7 @@ import numpy as np
 
 from dualread.evaluation.statistics.kernels import Kernel, linear_kernel
 
-__all__ = ["Clusters", "InEffect", "degrees_of_freedom", "effective_number", "jackknife_kernel", "undefined"]
+__all__ = ["Clusters", "InEffect", "degrees_of_freedom", "effective_number", "in_unit", "jackknife_kernel", "undefined"]
 
 # Uneven images that are worth fewer equal ones have no interval. Sizes do not tell how far rows of an image depend on
 # each other, on which the width hangs there: simulated intervals cover in 70 to 94% where one image of two has nearly
@@ -54,6 +55,11 @@ def degrees_of_freedom(sizes: np.ndarray) -> float:
     share = held / held.sum()
     off_diagonal = share**2 / (1.0 - share)
     return float(1.0 / (np.sum(share**2) + np.sum(off_diagonal) ** 2 - np.sum(off_diagonal**2)))
+
+
+def in_unit(reason: str | None, unit: str) -> str | None:
+    """Return a reason about images as one about what is resampled, such as patients."""
+    return reason and re.sub(r"\bimage(?=s?\b)", unit, reason)
 
 
 class InEffect(NamedTuple):

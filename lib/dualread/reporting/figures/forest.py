@@ -48,8 +48,9 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     values = pl.DataFrame(
         [row for backbone in layout.backbones for row in _rows(tables, layout, backbone)], schema=VALUES
     )
+    units, ends = f"{(layout.units or {}).get(layout.datasets[0].label, 'image')}s", scale(values)
     pages = [
-        page(values.filter(backbone=backbone.name), title(backbone, layout, values), ends=scale(values))
+        page(values.filter(backbone=backbone.name), title(backbone, layout, values), ends=ends, units=units)
         for backbone in layout.backbones
     ]
     return Drawing(figure=pages[0], values=values, further=pages[1:])

@@ -37,7 +37,7 @@ _READING = (
 _CHANCE = "In parentheses: 95% of calibrated confidences have a smaller ECE; the others reach this by chance."
 _NO_FLOORS: Mapping[str, float | None] = {}
 _READING_POOLED = (
-    _READING.format(unit="image, since answers on one image are not independent")
+    _READING.format(unit="{unit}, since answers on one {unit} are not independent")
     + "Numbers above: answers in each bin.\n"
     "Answers and ECE-15 are pooled over seeds; the tables show the mean over seeds of ECE-15 instead.\n" + _CHANCE
 )
@@ -113,15 +113,15 @@ def pooled(
                 of_bins = {"method": method.name, "pooled_ece": _ece(cell), "pooled_floor": floor}
                 rows = [{**names, **of_bins, **row} for row in bins_of(cell)]
                 of_page[column.name, method.name] = pl.DataFrame(rows, schema=_OF_CELL)
-        figures.append(_drawn(page.label, columns, layout.methods, of_page))
+        figures.append(_drawn(page.label, columns, layout, of_page))
         values += of_page.values()
     return Drawing(figure=figures[0], values=pl.concat(values), further=figures[1:])
 
 
 def _drawn(
-    title: str, columns: Sequence[Labeled], methods: Sequence[Labeled], of_page: Mapping[tuple, pl.DataFrame]
+    title: str, columns: Sequence[Labeled], layout: FigureLayout, of_page: Mapping[tuple, pl.DataFrame]
 ) -> Figure:
-    n, n_rows = len(columns), len(methods)
+    methods, n, n_rows = layout.methods, len(columns), len(layout.methods)
     width = max(TEXT_WIDTH, _LEFT + _RIGHT + n * _PANEL_WIDTH + (n - 1) * _GAP_ACROSS)
     height = _TOP + _BOTTOM + n_rows * _PANEL_HEIGHT + (n_rows - 1) * _GAP_DOWN
     figure = Figure(figsize=(width, height))
@@ -136,7 +136,7 @@ def _drawn(
         },
     )
     figure.suptitle(title, fontweight="bold", y=1 - 0.08 / height, va="top", parse_math=False)
-    figure.supxlabel(_READING_POOLED, fontsize=5.5, y=0.06 / height, va="bottom")
+    figure.supxlabel(layout.in_units(_READING_POOLED), fontsize=5.5, y=0.06 / height, va="bottom")
     for axes, column in zip(grid[0], columns, strict=True):
         axes.annotate(
             column.label, (0.5, 1), (0, 25), xycoords="axes fraction", textcoords="offset points", ha="center",

@@ -7,12 +7,13 @@ from typing import Any
 import polars as pl
 
 from dualread.artifacts.tables import read_table
+from dualread.data.questions.roles import unit_of
 from dualread.evaluation.difficulty import EXCHANGED, OWN
 from dualread.reporting.report.findings import interval
 from dualread.reporting.report.provenance import Grid, Labels, count
 from dualread.reporting.tables.significance import is_significant
 from dualread.reporting.tables.values import number, p_text
-from dualread.schema.columns import DATA, DIFFICULTY
+from dualread.schema.columns import DATA, DIFFICULTY, MANIFEST
 
 Row = Mapping[str, Any]
 
@@ -37,6 +38,13 @@ def data(study: Path) -> dict[str, Any] | None:
         "questions": sum(asked["questions"]),
         "dropped": sum(steps.filter(pl.col("step") != "donors")["dropped"]),
     }
+
+
+def units(study: Path) -> dict[str, str]:
+    """Return what is resampled, by data set whose test set is in a study's folder: image, patient, or image set."""
+    paths = sorted(study.glob("manifests/*/test/manifest.parquet"))
+    columns = ("image_id", "cluster_id", "patient_id")
+    return {path.parts[-3]: unit_of(read_table(path, MANIFEST, columns)) for path in paths}
 
 
 def leakage(study: Path) -> dict[str, Any] | None:

@@ -62,6 +62,7 @@ class Findings:
         verdicts: (backbone, metric, whether the bars are nulls) -> what the first judged method's tests show together.
         grids: One table of verdicts per judged method.
         has_nulls: Whether a judged method has null methods among its bars.
+        units: What is resampled, by data set; the image of those that are not in it.
     """
 
     headline: Sequence[str] = ()
@@ -70,22 +71,27 @@ class Findings:
     subject: tuple[str, str] | None = None
     backbones: Mapping[str, str] = field(default_factory=dict)
     verdicts: Mapping[tuple[str, str, bool], Finding] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
-def read(study: Path, layouts: Iterable[Mapping[str, Any]]) -> Findings:
+def read(study: Path, layouts: Iterable[Mapping[str, Any]], units: Mapping[str, str]) -> Findings:
     """Return what the study in a folder found; see `find`."""
     folder = study / "contrasts"
     contrasts = read_table(folder / "contrasts.parquet", CONTRASTS) if (folder / "MANIFEST.json").exists() else None
-    return find(contrasts, layouts)
+    return find(contrasts, layouts, units)
 
 
-def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -> Findings:
+def find(
+    contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]], units: Mapping[str, str] | None = None
+) -> Findings:
     """Return what a study found on its in-distribution test set.
 
     Args:
         contrasts: A contrasts table; None where the study has none.
         layouts: The layouts of the study's tables (`dualread.schema.tables.Layout`, as mappings).
+        units: As in `Findings`.
     """
+    units = units or {}
     backbones: dict[str, str] = {}
     methods: dict[str, Mapping] = {}
     place = None
@@ -93,9 +99,13 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
         backbones |= {entry["name"]: entry["label"] for entry in layout.get("backbones", ())}
         methods |= {entry["name"]: entry for entry in layout.get("methods", ())}
         place = next((entry for entry in layout.get("datasets", ()) if entry["id"]), place)
-    judged = [] if contrasts is None or place is None else list(_judged(contrasts, methods, place["name"]))
+    judged = (
+        []
+        if contrasts is None or place is None
+        else list(_judged(contrasts, methods, place["name"], units.get(place["name"], "image")))
+    )
     if place is None or not judged:
-        return Findings()
+        return Findings(units=units)
     headline = [method.headline(place["label"], *backbone) for method in judged for backbone in backbones.items()]
     caption = f"{{}} on {place['label']}: its values, and its differences from other methods".format
     of_methods = {
@@ -108,6 +118,7 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
         subject=(judged[0].name, judged[0].label),
         backbones=backbones,
         verdicts=dict(judged[0].verdicts(backbones)),
+        units=units,
     )
 
 
@@ -117,6 +128,7 @@ class _Judged:
 
     name: str
     label: str
+    unit: str  # that is resampled
     stated: Mapping[str, str]
     nulls: Mapping[str, str]
     others: Mapping[str, str]
@@ -148,12 +160,12 @@ class _Judged:
             return
         nulls = {bar: f"{name} (null)" for bar, name in self.nulls.items()}
         stated = {bar: f"{name} (stated)" for bar, name in self.stated.items()}
-        yield (label, "AUROC", *_of_value(auroc))
+        yield (label, "AUROC", *_of_value(auroc, self.unit))
         for bar, name in {**stated, **nulls, **self.others}.items():
             yield (label, "AUROC", name, *_of_difference(self.tests.get((backbone, "auroc", bar))))
         measured = {metric: row for metric in _CCG if (row := self.values.get((backbone, metric)))}
         for metric, row in measured.items():
-            yield (label, _CCG[metric], *_of_value(row))
+            yield (label, _CCG[metric], *_of_value(row, self.unit))
             if row["estimate"] is not None and not row["short"]:
                 for bar, name in nulls.items():
                     yield (label, _CCG[metric], name, *_of_difference(self.tests.get((backbone, metric, bar))))
@@ -164,7 +176,7 @@ class _Judged:
         return Finding.from_row(self.tests.get((backbone, metric, bar)))
 
 
-def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: str) -> Iterator[_Judged]:
+def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: str, unit: str) -> Iterator[_Judged]:
     """Yield the methods that are tested against a bar, each with the contrast that compares it with most methods."""
     there = contrasts.filter(dataset=dataset, split="test")
     values = there.filter(pl.col("contrast").is_null())
@@ -184,23 +196,24 @@ def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: st
             yield _Judged(
                 name=name,
                 label=entry["label"],
+                unit=unit,
                 tests={(row["backbone"], row["metric"], row["baseline"]): row for row in tests.to_dicts()},
                 values={(row["backbone"], row["metric"]): row for row in values.filter(method=name).to_dicts()},
                 **kinds,
             )
 
 
-def _of_value(row: Row) -> tuple[str | None, ...]:
+def _of_value(row: Row, unit: str) -> tuple[str | None, ...]:
     """Return the line of a method's own value after its measure; a value on few images is not shown."""
     if row["estimate"] is None:
         return (None, "undefined", None, None, row["reason"])
     if row["short"]:
-        few = f"fewer than {MINIMUM_IMAGES} distinct {row['short']} images: no evidence either way"
+        few = f"fewer than {MINIMUM_IMAGES} distinct {row['short']} {unit}s: no evidence either way"
         return (None, "underpowered", None, None, few)
     seeds = f"mean over {row['n_seeds']} seeds"
     if row["n_seeds"] == 1:
         seeds = "one run, so the variation between training runs is unknown"
-    rests = f"{seeds}; questions: {row['n']:,}, images: {row['n_clusters']:,}"
+    rests = f"{seeds}; questions: {row['n']:,}, {unit}s: {row['n_clusters']:,}"
     return (None, f"{number(row['estimate'])}{interval(row)}", None, None, rests)
 
 

@@ -70,7 +70,8 @@ def opening(study: Path, findings: Findings) -> FirstScreen:
     for (name,), of_backbone in values.partition_by("backbone", as_dict=True, maintain_order=True).items():
         n_seeds = max(of_backbone.filter(role=METHOD)["n_seeds"], default=1)
         runs = f"mean over {n_seeds} seeds" if n_seeds > 1 else "one run"
-        plots.append(plot(of_backbone, f"{findings.backbones.get(name, name)}, {runs}", scale(values)))
+        units = f"{findings.units.get(of_backbone['dataset'][0], 'image')}s"
+        plots.append(plot(of_backbone, f"{findings.backbones.get(name, name)}, {runs}", scale(values), units))
     return FirstScreen(sentences=list(_sentences(findings, values)), plots=plots)
 
 

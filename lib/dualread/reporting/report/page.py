@@ -31,13 +31,17 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     audited = [read_manifest(study / name) for name in _AUDITS if (study / name).exists()]
     behind = origins.behind([made.key for made in (*(shown.manifest for shown in (*tables, *figures)), *audited)])
     labels = labels_of(made.layout for made in (*tables, *figures))
-    method_findings = findings.read(study, [table.layout for table in tables])
+    resampled = audits.units(study)
+    units = [f"{unit}s" for unit in dict.fromkeys(resampled.values())] or ["images"]
+    method_findings = findings.read(study, [table.layout for table in tables], resampled)
     templates = environment(_FOLDER)
     templates.filters["count"] = provenance.count
     return templates.get_template("report.html.jinja").render(
         study=study.name,
         opening=opening(study, method_findings),
-        forest_says=says(),
+        units=" or ".join(units),
+        clusters=" or ".join(unit.capitalize() for unit in units if unit != "images") or "Patients",
+        forest_says=says(" or ".join(units)),
         limit_label=LIMIT_LABEL,
         script=script_of("sort.js"),
         findings=method_findings,

@@ -53,8 +53,8 @@ NOTATION = (
     "τ one replay of prompt and answer; — where the paper gives none."
 )
 INTERVALS = (
-    "Intervals of AUROC and Brier come from resamples of the images, spread as Student's t on the logit; those of "
-    "CCG-AUC leave out each source and each donor image in turn (jackknife, Student's t)."
+    "Intervals of AUROC and Brier come from resamples of the {units}, spread as Student's t on the logit; those of "
+    "CCG-AUC leave out each source and each donor {unit} in turn (jackknife, Student's t)."
 )
 
 # Stands for the mean over OOD data sets, where a data set is asked for.
@@ -307,7 +307,7 @@ class Sheet:
                     specification=self.specification,
                     head=self.head(at, labels, columns),
                     body=body.lines,
-                    caption=" ".join([*self.caption(at), *notes(body.cells, self.name)]),
+                    caption=layout.in_units(" ".join([*self.caption(at), *notes(body.cells, self.name)])),
                 )
             )
         return PrintedTable(

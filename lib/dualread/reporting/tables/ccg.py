@@ -100,7 +100,7 @@ def _caption(at: sheet.RowContext) -> list[str]:
         f"Donor pairs of {at.dataset.label}, study {at.layout.study}.",
         "Answers of the actor: accuracy over all pairs on the source images (real) and on the donor images (hn, hard "
         "negatives), and their difference (VRS); |ℰ|, the number of decisive pairs, which are answered "
-        "correctly on the source image and incorrectly on the donor image; their distinct source and donor images "
+        "correctly on the source image and incorrectly on the donor image; their distinct source and donor {units} "
         "(Src/Dnr); their share of all pairs (VBR).",
         f"Paired Δ: {at.method.label} minus the other method on the same answers, per seed.",
         f"{sheet.SPREAD}. Bold: best printed CCG-AUC per backbone.",

@@ -16,7 +16,7 @@ from dualread.reporting.tables.values import Key, Value, number, printed, rounde
 from dualread.schema.tables import NULL_GROUP, LabeledMethod
 
 _BY_CHANCE = (
-    "°\N{NO-BREAK SPACE}An ECE that calibrated confidences reach by chance, in every seed: on these images, it is not "
+    "°\N{NO-BREAK SPACE}An ECE that calibrated confidences reach by chance, in every seed: on these {units}, it is not "
     "above the 95th percentile of theirs. Means over data sets have no such mark."
 )
 
@@ -25,7 +25,7 @@ MOST_IMPUTED = 0.9
 _PASSED_OVER = (
     rf"Never bold beside others: values of methods without a confidence in more than {100 * MOST_IMPUTED:.0f}% of the "
     "answers, and of actors whose right answers (for AUROC and AURC, or their wrong ones) are about fewer than "
-    f"{MINIMUM_IMAGES} images."
+    f"{MINIMUM_IMAGES} {{units}}."
 )
 
 # The columns of the CSV file of a table of metrics, and of one of contrasts.
@@ -196,9 +196,9 @@ def _few_images(sides: Iterable[str], detectable: Sequence[float] = ()) -> list[
     """Return the sentences that explain the daggers of a table; `sides` are those with few images, maybe repeated."""
     if not (short_sides := sorted(set(sides), reverse=True)):
         return []
-    named = " or ".join(f"{side} images ({side[0]})" for side in short_sides)
+    named = " or ".join(f"{side} {{units}} ({side[0]})" for side in short_sides)
     few = f"†\N{NO-BREAK SPACE}Underpowered: the decisive pairs have fewer than {MINIMUM_IMAGES} distinct {named}."
     if detectable:
         ends = sorted({number(value) for value in (min(detectable), max(detectable))})
         few += f" Such samples tell a CCG-AUC of {' to '.join(ends)} from .500 (power .8)."
-    return [few, f"It takes about {ENOUGH_IMAGES} images on both sides to tell .600 from .500."]
+    return [few, f"It takes about {ENOUGH_IMAGES} {{units}} on both sides to tell .600 from .500."]

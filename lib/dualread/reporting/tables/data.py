@@ -29,7 +29,9 @@ _CSV: dict[str, type[pl.DataType]] = dict.fromkeys(
 def build(data: pl.DataFrame, layout: Layout) -> PrintedTable:
     """Return the table of `data`, a table of stage summarize_data."""
     by_patient = data["clusters"].is_not_null().any()
-    columns = {name: head for name, head in _COLUMNS.items() if by_patient or name != "clusters"}
+    heads = [f"{unit}s".capitalize() for unit in dict.fromkeys((layout.units or {}).values()) if unit != "image"]
+    columns = {**_COLUMNS, "clusters": " or ".join(heads) or _COLUMNS["clusters"]}
+    columns = {name: head for name, head in columns.items() if by_patient or name != "clusters"}
     body: list[Line] = []
     cells: list[dict[str, str | None]] = []
     for dataset in layout.datasets:
@@ -50,7 +52,7 @@ def build(data: pl.DataFrame, layout: Layout) -> PrintedTable:
                 columns=f"ll{'r' * (len(columns) - 1)}l",
                 head=[TableRow(["Dataset", "Role", *columns.values()])],
                 body=body,
-                caption=_caption(layout, cells, by_patient=by_patient),
+                caption=_caption(layout, cells, columns.get("clusters")),
             )
         ],
         cells=pl.DataFrame(cells, schema=_CSV),
@@ -84,7 +86,7 @@ def _cells(line: Mapping[str, Any], columns: Mapping[str, str]) -> list[dict[str
     ]
 
 
-def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]], *, by_patient: bool) -> str:
+def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]], clusters: str | None) -> str:
     sentences = [
         f"Data of study {layout.study}: number of questions (QA) and of distinct images per manifest.",
         "Roles: actors are trained on the whole training split. Of it, fit fits the readers, stop decides when their "
@@ -93,9 +95,9 @@ def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]], *, by_pa
         "Pairs: questions that have a donor with the same question. Manifest: the first digits of its digest; data.csv "
         "has all digits, and the reason where a split has no pairs.",
     ]
-    if by_patient:
+    if clusters:
         sentences.append(
-            "Patients: what roles, donors and all intervals go by where this table counts them, instead of images."
+            f"{clusters}: what roles, donors and all intervals go by where this table counts them, instead of images."
         )
     if any(cell["printed"] == UNDEFINED and cell["column"] == "pairs" for cell in cells):
         sentences.append(f"{DASH}: the study pairs no questions of this split.")

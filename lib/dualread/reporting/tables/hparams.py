@@ -61,7 +61,7 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
         "Actor training (shared; the reward differs per method)": _training(config, n_questions),
         "Hidden-state head fitting (DualRead)": _fitting(config),
         "Hidden-state head fitting (baselines)": _baselines(config, settings),
-        "Evaluation": {**_evaluation(config, settings.constants), "Software": ", ".join([python, *versions])},
+        "Evaluation": {**_evaluation(config, settings), "Software": ", ".join([python, *versions])},
     }
     body, cells = [], []
     for title, rows in sections.items():
@@ -235,7 +235,7 @@ def _baselines(config: Config, shown: StudySettings) -> Rows:
     return rows
 
 
-def _evaluation(config: Config, constants: Config) -> Rows:
+def _evaluation(config: Config, shown: StudySettings) -> Rows:
     """Return the rows on generation, parsing and evaluation."""
     replicates = number(config["metrics"]["bootstrap"]["replicates"], "𝐵=")
     level = percent((PERCENTILES[1] - PERCENTILES[0]) / 100)
@@ -260,7 +260,7 @@ def _evaluation(config: Config, constants: Config) -> Rows:
         for name, rule in decodings.items()
     }
     engine = config["generation"]["engine"]
-    has_own = constants.get(f"generation.{engine}.ENVIRONMENT")
+    has_own = shown.constants.get(f"generation.{engine}.ENVIRONMENT")
     where = "an environment of its own, with other versions" if has_own else "the environment of all other stages"
     return {
         "Decoding": told_apart(chosen),
@@ -268,7 +268,7 @@ def _evaluation(config: Config, constants: Config) -> Rows:
         "Generation engine": f"{engine}, in {where}",
         "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, '𝑐=')}, report parse rate",
         "Calibration error": f"{number(N_BINS)} bins of equal width",
-        "Bootstrap": f"paired image-cluster, {replicates}, {level} percentile",
+        "Bootstrap": shown.in_units(f"paired {{unit}}-cluster, {replicates}, {level} percentile"),
     }
 
 

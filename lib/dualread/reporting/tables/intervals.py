@@ -19,7 +19,7 @@ _METRICS = {
     **dict.fromkeys((AUROC, BRIER, SQUARED_CALIBRATION_ERROR)),
     **{NATURAL_CCG_AUC: "Natural CCG", STRICT_CCG_AUC: "Strict CCG"},
 }
-_ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor images."
+_ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor {units}."
 
 
 def _cell(at: sheet.RowContext, _: Metric, key: Key) -> Cell | None:
@@ -38,7 +38,7 @@ def _caption(at: sheet.RowContext) -> list[str]:
     has_few = any(key in at.values and at.values[key].short for key in keys)
     return [
         f"Intervals of {at.backbone.label}, {where}, study {at.layout.study}.",
-        "Mean over seeds and, in brackets, the 95% interval of that mean over other images, for these seeds.",
+        "Mean over seeds and, in brackets, the 95% interval of that mean over other {units}, for these seeds.",
         sheet.INTERVALS,
         CAPTIONS[SQUARED_CALIBRATION_ERROR.name],
         *([_ALONE] if at.dataset is not sheet.OOD and has_few else []),

@@ -50,7 +50,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
                 columns="l" + "c" * len(_METRICS),
                 head=[TableRow(["Method − baseline", *(metric.headed(head) for metric, head in _METRICS.items())])],
                 body=body,
-                caption=" ".join([*_caption(layout), *notes(printed, "paired")]),
+                caption=layout.in_units(" ".join([*_caption(layout), *notes(printed, "paired")])),
             )
         ],
         cells=csv_rows("paired", printed, CONTRASTS_CSV),
@@ -89,9 +89,9 @@ def _caption(layout: Layout) -> list[str]:
         f"Paired contrasts, study {layout.study}: method minus baseline, so a negative difference in Brier is "
         "an improvement.",
         "Mean over seeds, with the sample standard deviation of the seeds' differences as subscript where there are "
-        "several; below it, the 95% interval of that mean over other images, on which both methods are judged, for "
+        "several; below it, the 95% interval of that mean over other {units}, on which both methods are judged, for "
         "these seeds.",
-        "Retrained actors: the interval over other images and other seeds.",
+        "Retrained actors: the interval over other {units} and other seeds.",
         INTERVALS,
         "OOD: means over data sets with equal weight.",
     ]

@@ -73,7 +73,7 @@ def _caption(at: sheet.RowContext) -> list[str]:
         f"{at.layout.study}: {label} minus the method of the row, so a negative difference in Brier or "
         "CE² is an improvement.",
         "Mean over seeds; in parentheses below, two-sided p-values, adjusted by Holm's method over the rows of a "
-        "column: first for these seeds, where only the images are a sample; then, if there are several seeds, for "
+        "column: first for these seeds, where only the {units} are a sample; then, if there are several seeds, for "
         f"retrained actors. Bold: all p-values below {number(LEVEL)}, and not underpowered. "
         "≤: the smallest p-value that the number of resamples can give.",
         CAPTIONS[SQUARED_CALIBRATION_ERROR.name],

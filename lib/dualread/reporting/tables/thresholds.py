@@ -47,11 +47,11 @@ def _caption(at: sheet.RowContext) -> list[str]:
         "For each target risk, 𝑐 is chosen on the validation answers of "
         f"{at.dataset.label.removesuffix('-test')}. Empirical: the smallest threshold for which the "
         "error rate of the answers with confidence at least 𝑐 does not exceed the target. Certified: the "
-        "smallest one for which this is shown for new images of the same source, wrongly in at most "
-        f"{100 * DELTA:g}% of validation sets, for each method and target by itself, and as long as no new image "
-        "has more questions than the validation image with the most; a dash where there is none. Nothing is "
+        "smallest one for which this is shown for new {units} of the same source, wrongly in at most "
+        f"{100 * DELTA:g}% of validation sets, for each method and target by itself, and as long as no new {{unit}} "
+        "has more questions than the validation {unit} with the most; a dash where there is none. Nothing is "
         "certified out of distribution. Kept: share of the test answers with confidence at least 𝑐. Wrong: error "
-        "rate of these answers. Both have intervals, for new images and this threshold, in metrics.parquet and in "
+        "rate of these answers. Both have intervals, for new {units} and this threshold, in metrics.parquet and in "
         "the output of dualread explain.",
         f"{sheet.SPREAD}. {sheet.OUT_OF_DISTRIBUTION}",
     ]
