@@ -1,5 +1,6 @@
-"""A hub on this machine: it answers the requests with which huggingface_hub downloads a repository."""
+"""A hub on this machine: it answers the requests with which huggingface_hub downloads and uploads a repository."""
 
+import base64
 import hashlib
 import json
 from collections.abc import Iterator
@@ -11,7 +12,10 @@ from threading import Thread
 
 @contextmanager
 def serving(repositories: dict[str, dict[str, Path]]) -> Iterator[str]:
-    """Yield the address of a hub with some repositories: by revision, the folder that the commit holds."""
+    """Yield the address of a hub with some repositories: by revision, the folder that the commit holds.
+
+    Whoever has the token "mine" may make repositories, and commit files to their revision "main".
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self):
@@ -19,6 +23,35 @@ def serving(repositories: dict[str, dict[str, Path]]) -> Iterator[str]:
 
         def do_GET(self):
             self.answer(with_body=True)
+
+        def do_POST(self):
+            asked = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Authorization") != "Bearer mine":
+                return self.refuse(401, "Invalid username or password.")
+            repository = self.path.partition("?")[0].removeprefix("/api/models/").rpartition("/main")[0]
+            if self.path == "/api/repos/create":
+                private = json.loads(asked)["private"]
+                return self.send(b'{"url": "x"}', "", True) if private else self.refuse(400, "is not private")
+            if repository.endswith("/preupload"):
+                files = [{"path": file["path"]} for file in json.loads(asked)["files"]]
+                plain = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
+                return self.send(json.dumps({"files": [{**file, **plain} for file in files]}).encode(), "", True)
+            folder = repositories[repository.removesuffix("/commit")]["main"]
+            for line in map(json.loads, asked.splitlines()):
+                place = folder / line["value"].get("path", "")
+                if line["key"] == "deletedFile":
+                    place.unlink()
+                if line["key"] == "file":
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(base64.b64decode(line["value"]["content"]))
+            commit = hashlib.sha1(b"main").hexdigest()
+            self.send(json.dumps({"commitOid": commit, "commitUrl": f"x/commit/{commit}"}).encode(), "", True)
+
+        def refuse(self, status: int, message: str):
+            self.send_response(status)
+            self.send_header("X-Error-Message", message)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def answer(self, with_body: bool):
             path = self.path.partition("?")[0]

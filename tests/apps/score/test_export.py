@@ -1,6 +1,7 @@
 """Bundles: written from a study, read from a folder and from a hub, with a card whose numbers are the study's."""
 
 import csv
+import hashlib
 import json
 import os
 import re
@@ -288,3 +289,26 @@ def test_the_command_exports_and_scores(finished, tmp_path, capsys):
     assert program.main(["score", "--reader", str(tmp_path / "mine"), *asked, "--target-risk", "20"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["decision"]["keep"] is (result["confidence"] >= 0.25)
+
+
+def test_a_pushed_bundle_comes_back_from_the_hub_as_it_is_here(finished, tmp_path):
+    out, there = tmp_path / "mine", tmp_path / "hub"
+    (there / "readers").mkdir(parents=True)
+    (there / "readers" / "old.safetensors").touch()
+    call = ["export", str(finished.folder), "--backbone", "tiny", "--actor", "rlvr", "--seed", "17", "--out", str(out)]
+    code = f"import sys; from dualread.apps import main; sys.exit(main.main({[*call, '--push', 'owner/mine']!r}))"
+    with serving({"owner/mine": {"main": there}}) as address:
+        for token in ("another", "mine"):
+            environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": token}
+            environment |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+            if token == "another":
+                assert done.returncode == 1
+                assert "cannot be pushed to owner/mine" in done.stderr
+                assert sorted(path.name for path in (there / "readers").iterdir()) == ["old.safetensors"]
+    assert done.returncode == 0, done.stderr
+    commit = hashlib.sha1(b"main").hexdigest()
+    assert done.stdout.splitlines()[1].startswith(
+        f"pushed to owner/mine: dualread score --reader owner/mine --revision {commit}"
+    )
+    assert file_table(there) == file_table(out)

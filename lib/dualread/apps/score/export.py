@@ -1,7 +1,10 @@
 """`dualread export`: a study's reader as a folder to share."""
 
 import argparse
+from importlib.metadata import version
 from pathlib import Path
+
+from dualread.errors import ArtifactError, in_a_line
 
 HELP = "write a study's reader as a folder to share"
 DESCRIPTION = """
@@ -12,7 +15,7 @@ the thresholds that the study chose on validation, its metrics, and a model card
   dualread export results/embedded --backbone qwen3-vl-tiny --actor rlvr --seed 17 --out mine --with-checkpoint
   dualread score --reader mine --image x.png --question "Is there a lesion?"
 
-  hf upload owner/name mine
+  dualread export results/embedded --backbone qwen3-vl-tiny --actor rlvr --seed 17 --out mine --push owner/name
   dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"
 
 Without --with-checkpoint, the actor is named by the digests of its files, and `score` needs it as --checkpoint.
@@ -45,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="the hub's name of the licence (default: apache-2.0 if all data and the actor were made here, else other)",
     )
+    parser.add_argument(
+        "--push",
+        metavar="OWNER/NAME",
+        help="also upload FOLDER to this repository of the hub, which is made as a private one if it is not there",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -67,4 +75,25 @@ def run(options: argparse.Namespace) -> int:
         for word, items in {"reader": bundle.readers, "threshold": bundle.thresholds}.items()
     )
     print(f"wrote {options.out}: {counts}, {with_actor}")
+    if options.push:
+        commit = _push(options.out, options.push)
+        print(f"pushed to {options.push}: dualread score --reader {options.push} --revision {commit} ...")
     return 0
+
+
+def _push(folder: Path, name: str) -> str:
+    """Upload a bundle to a repository of the hub, without the readers of an earlier one; return the commit."""
+    from huggingface_hub import HfApi
+
+    api = HfApi(library_name="dualread", library_version=version("dualread"))
+    try:
+        api.create_repo(name, private=True, exist_ok=True)
+        message = f"DualRead {version('dualread')}"
+        return api.upload_folder(
+            repo_id=name, folder_path=folder, commit_message=message, delete_patterns="readers/*"
+        ).oid
+    except Exception as error:  # the hub raises errors of several packages
+        raise ArtifactError(
+            f"{folder}: cannot be pushed to {name} ({in_a_line(error)}). It is written here all the same. Log in with"
+            f" `hf auth login`, as one who may write to {name}; then run: hf upload {name} {folder}"
+        ) from error
