@@ -12,7 +12,7 @@ from dualread.artifacts.tables import from_rows
 from dualread.errors import ArtifactError
 from dualread.reporting.forest import VALUES
 from dualread.reporting.report.findings import find
-from dualread.reporting.report.opening import LONGEST, opening
+from dualread.reporting.report.page import LONGEST, opening
 from dualread.schema.columns import CONTRASTS
 from tests.golden import check
 from tests.reporting.tables.layouts import BACKBONES, HIDDEN, TOKEN, datasets, layout, method

@@ -6,13 +6,11 @@ equal-weight mean over OOD data sets. Each cell has two lines: the smallest thre
 validation answers, and below it the smallest one that is certified (`evaluation.metrics.risk_control`).
 """
 
-from collections.abc import Sequence
-
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import RULES, metric_name
 from dualread.reporting.tables import _sheet as sheet
-from dualread.reporting.tables.entries import Gap, Line, Over, TableRow, TwoLines
+from dualread.reporting.tables.entries import Gap, Over, TableRow, TwoLines
 
 _THRESHOLD = "threshold_at_risk_"
 _HEADS = {"threshold": "𝑐≥", "coverage": "Kept↑", "kept_risk": "Wrong↓"}
@@ -36,11 +34,6 @@ def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
     ]
 
 
-def _head(at: sheet.RowContext, labels: Sequence[sheet.Label], columns: Sequence[sheet.SheetColumn]) -> list[Line]:
-    halves = [TableRow(["", Over("Empirical (top); certified (bottom)", len(columns))])] if columns else []
-    return [*sheet.head_of(at, labels, columns), *halves]
-
-
 def _caption(at: sheet.RowContext) -> list[str]:
     return [
         f"Answering only above a confidence threshold, study {at.layout.study}.",
@@ -62,5 +55,8 @@ build = sheet.Sheet(
     rows=[sheet.BACKBONES, sheet.METHODS._replace(gap=Gap.SPACE)],
     columns=_columns,
     caption=_caption,
-    head=_head,
+    head=lambda at, labels, columns: [
+        *sheet.head_of(at, labels, columns),
+        *([TableRow(["", Over("Empirical (top); certified (bottom)", len(columns))])] if columns else []),
+    ],
 )
