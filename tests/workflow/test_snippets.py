@@ -61,8 +61,9 @@ NOT_RUN = {
     " answers.csv": "needs a checkpoint and questions; tests/apps/answer runs it",
     "dualread judge answers.csv --model NAME --folder judge --run --to https://api.example.com/v1 --key EXAMPLE_KEY"
     " --out judged.csv": "needs a service; tests/apps/evaluate/test_judged.py runs it",
-    "dualread export results/embedded --backbone qwen3-vl-tiny --actor rlvr --seed 17 --out mine --push owner/name": "needs"
-    " an account of the hub; tests/apps/score/test_export.py pushes to a hub on this machine",
+    "dualread export results/embedded --backbone qwen3-vl-tiny --actor rlvr --seed 17 --out mine --push owner/name": (
+        "needs an account of the hub; tests/apps/score/test_export.py pushes to a hub on this machine"
+    ),
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
     " network; tests/apps/score/test_export.py scores from a hub on this machine",
     "python -m tests.workflow.recount results/embedded": "tests/workflow/test_recount.py runs it",

@@ -30,8 +30,11 @@ def serving(repositories: dict[str, dict[str, Path]]) -> Iterator[str]:
                 return self.refuse(401, "Invalid username or password.")
             repository = self.path.partition("?")[0].removeprefix("/api/models/").rpartition("/main")[0]
             if self.path == "/api/repos/create":
-                private = json.loads(asked)["private"]
-                return self.send(b'{"url": "x"}', "", True) if private else self.refuse(400, "is not private")
+                private = json.loads(asked)["visibility"] == "private"
+                place = json.dumps({"url": f"http://{self.headers['Host']}/owner/mine"}).encode()
+                return self.send(place, "", True) if private else self.refuse(400, "is not private")
+            if self.path == "/api/validate-yaml":
+                return self.send(b'{"errors": [], "warnings": []}', "", True)
             if repository.endswith("/preupload"):
                 files = [{"path": file["path"]} for file in json.loads(asked)["files"]]
                 plain = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
@@ -45,7 +48,8 @@ def serving(repositories: dict[str, dict[str, Path]]) -> Iterator[str]:
                     place.parent.mkdir(parents=True, exist_ok=True)
                     place.write_bytes(base64.b64decode(line["value"]["content"]))
             commit = hashlib.sha1(b"main").hexdigest()
-            self.send(json.dumps({"commitOid": commit, "commitUrl": f"x/commit/{commit}"}).encode(), "", True)
+            place = f"http://{self.headers['Host']}/owner/mine/commit/{commit}"
+            self.send(json.dumps({"commitOid": commit, "commitUrl": place}).encode(), "", True)
 
         def refuse(self, status: int, message: str):
             self.send_response(status)
