@@ -590,4 +590,25 @@ MUTANTS = (
         'TemporaryDirectory(prefix="scratch-")',
         ("stages/test_preview_tables.py",),
     ),
+    Mutant(
+        "intervals of groups hold one by one and not together",
+        "evaluation/subgroups.py",
+        "self._limits(row, ALPHA / len(rows))",
+        "self._limits(row, ALPHA)",
+        ("evaluation/test_subgroups.py",),
+    ),
+    Mutant(
+        "the best group is the worst",
+        "evaluation/subgroups.py",
+        'extreme = min if _METRICS[name].better == "higher" else max',
+        'extreme = max if _METRICS[name].better == "higher" else min',
+        ("evaluation/test_subgroups.py",),
+    ),
+    Mutant(
+        "certified thresholds of groups do not share delta",
+        "apps/evaluate/subgroups.py",
+        "share_delta=options.share_delta * len(groups)",
+        "share_delta=options.share_delta",
+        ("apps/evaluate/test_groups.py",),
+    ),
 )

@@ -152,6 +152,13 @@ CALLS = {
     "probabilities and scores of one method": ({"confidence": [0.5, None], "score": [None, 3], "correct": [1, 0]}, {}),
     "neither probability nor score": ({"confidence": [0.5, None], "score": [None, None], "correct": [1, 0]}, {}),
     "a score that is no number": ({"score": ["high"], "correct": [1]}, {}),
+    "groups by a column that is not there": ({"confidence": [0.5], "correct": [1], "sex": ["f"]}, {"by": "sxe"}),
+    "groups by an empty column": ({"confidence": [0.5], "correct": [1], "sex": [" "]}, {"by": "sex"}),
+    "groups by lists": ({"confidence": [0.5], "correct": [1], "sex": [["f", "m"]]}, {"by": "sex"}),
+    "groups by numbers": (
+        {"confidence": [0.5] * 102, "correct": [1] * 102, "age": [k / 4 for k in range(102)]},
+        {"by": "age"},
+    ),
     "another decimal sign": (SCORES, {"decimal": ";"}),
     "a target risk without calibration": ({"confidence": [0.5], "correct": [1]}, {"target_risk": 0.1}),
     **{

@@ -69,6 +69,9 @@ gold answer is different:
   donor_answer      optional: for Strict CCG-AUC, with `answer` in PREDICTIONS
   method, dataset   needed if PREDICTIONS has several of them
 
+--by gives every metric of groups of answers, the values of a column: intervals that hold for all groups together, the
+worst group, and differences to the rest. Rows without a value are counted, and in no group.
+
 --compare prints the difference between methods on the same images: interval, p-value, and p-value after Holm's
 adjustment. It holds for these answers: if the methods were trained, other seeds may differ otherwise. --target-risk
 finds the smallest confidence at which the error rate is low enough: once among the calibration answers (empirical), and
@@ -152,6 +155,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--decimal", default=".", choices=[".", ","], help="the decimal point of numbers in your tables (%(default)s)"
+    )
+    parser.add_argument(
+        "--by",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="every metric of each group of answers, the values of this column, such as sex or site",
     )
     parser.add_argument(
         "--compare",

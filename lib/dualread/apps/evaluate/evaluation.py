@@ -1,7 +1,7 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unicodedata import normalize
 
@@ -12,6 +12,7 @@ from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.log import LogOptions
 from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
 from dualread.apps.evaluate.screen import summary
+from dualread.apps.evaluate.subgroups import Groups, group_thresholds, groups_of
 from dualread.apps.evaluate.tables import read_tables
 from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, thresholds
 from dualread.data.tables.checks import CheckedTable, TableOptions
@@ -45,6 +46,7 @@ class Evaluation:
         parts: The joined rows behind them, one per data set.
         replicates: Number of resamples.
         seed: Seed of the resampling.
+        groups: The metrics by group, and what is said of all groups of a column together; None without `by`.
     """
 
     metrics: pl.DataFrame
@@ -57,6 +59,7 @@ class Evaluation:
     parts: Sequence[EvaluationData]
     replicates: int
     seed: int
+    groups: Groups | None = None
 
     @property
     def graded(self) -> pl.DataFrame:
@@ -79,6 +82,7 @@ def evaluate(
     pairs: Any = None,
     *,
     cluster: str | None = None,
+    by: str | Sequence[str] = (),
     compare: str | Sequence[str] = (),
     calibration: Any = None,
     target_risk: float | Sequence[float] = (),
@@ -109,6 +113,8 @@ def evaluate(
         predictions: The table of answers.
         pairs: The table of donor pairs, for CCG-AUC.
         cluster: The column whose values are resampled, such as patients; by default image_id, if there is one.
+        by: Columns whose values are groups of answers, such as sex or site: every metric of each group, simultaneous
+            intervals, the worst group, differences to the rest, and certified thresholds (`Evaluation.groups`).
         compare: Methods: the first is compared with each other one, or with all if it stands alone, on the questions
             that all of them answer.
         calibration: Answers that choose the thresholds, with the columns of `predictions`; needed for `target_risk`.
@@ -144,6 +150,7 @@ def evaluate(
     """
     columns = {str(name): str(column) for name, column in (columns or {}).items()}  # pandas may have numbers as names
     options = [options] if isinstance(options, str) else list(options)
+    by = [by] if isinstance(by, str) else list(dict.fromkeys(by))
     compare = [normalize("NFC", name) for name in ([compare] if isinstance(compare, str) else compare or ())]
     if options and log_format is not None:
         raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
@@ -173,6 +180,7 @@ def evaluate(
         TableOptions(
             columns=columns,
             cluster=cluster,
+            by=by,
             alternatives=alternatives,
             options=options,
             missing=[missing] if isinstance(missing, str) else missing,
@@ -182,10 +190,11 @@ def evaluate(
         {"method": tuple(methods), "dataset": tuple(datasets)},
     )
     replicates = _replicates(read.answers) if replicates is None else replicates
-    parts = evaluation_data(read.answers, read.pairs, cluster=cluster)
-    choosers = [] if read.calibration is None else evaluation_data(read.calibration, cluster=cluster)
+    parts = evaluation_data(read.answers, read.pairs, cluster=cluster, by=by)
+    choosers = [] if read.calibration is None else evaluation_data(read.calibration, cluster=cluster, by=by)
     warnings = [text for cells in (*parts, *choosers) for text in cells.warnings]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
+    groups = groups_of(parts, by, replicates=replicates, seed=seed)
     compared = kept = None
     if compare:
         common = [on_common_questions(part, compare, replicates=replicates, seed=seed) for part in measured]
@@ -198,6 +207,8 @@ def evaluate(
         )
         kept = pl.concat(thresholds(cells, choosers, wanted) for cells in parts)
         warnings += [text for cells in parts for text in doubts(cells, chooser_of(cells, choosers), wanted)]
+        if groups is not None:
+            groups = replace(groups, thresholds=group_thresholds(parts, by, choosers, wanted))
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,
@@ -209,6 +220,7 @@ def evaluate(
         parts=parts,
         replicates=replicates,
         seed=seed,
+        groups=groups,
     )
 
 

@@ -97,7 +97,11 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
                 f"{data.source}: {data.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
                 f" than {options.max_per_image}. Give the largest number that one {data.unit} of this source can have."
             )
-    rows = []
+    return pl.DataFrame(threshold_rows(cells, chooser, options), schema=SCHEMA)
+
+
+def threshold_rows(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[dict]:
+    """Yield the rows of `thresholds`, whose checks the answers have passed."""
     for method in cells.methods:
         same = _same_method(chooser, method, cells)
         is_score = method in cells.ranked or same in chooser.ranked
@@ -115,8 +119,7 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
                     chosen = str(error)
                 place = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
                 row = place | _judged(judged_on, chosen) | limits | like
-                rows.append(row | {"reason": in_unit(row["reason"], cells.unit)})
-    return pl.DataFrame(rows, schema=SCHEMA)
+                yield row | {"reason": in_unit(row["reason"], cells.unit)}
 
 
 def _judged(rows: Confidences, chosen: float | str) -> dict:
