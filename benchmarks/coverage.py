@@ -24,6 +24,7 @@ error.
   worst group's value does. "by themselves" are the intervals of single groups, "chosen" is the one of the group that
   looks worst, for its own value, and "normal" multiplies all standard errors by one number, as max-t of independent
   groups does. In the last column, how often Holm's method finds a difference to the rest; there is one in "one worse".
+- answer sets: how often that of a random answer about a new image has the right choice, and that of any answer.
 - certified thresholds: how often the risk is above the target, and what share of new answers is kept.
 """
 
@@ -35,6 +36,7 @@ from functools import cache
 
 import numpy as np
 import polars as pl
+from _answer_sets import answer_set_lines
 from _simulated import CALIBRATIONS, Design, answers, source
 from _subgroups import subgroup_lines
 from scipy.special import ndtr
@@ -101,7 +103,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three designs instead of eight, and fewer data sets")
     parser.add_argument(
         "--only",
-        choices=["intervals", "uneven", "patients", "subgroups", "retrained", "certified"],
+        choices=["intervals", "uneven", "patients", "subgroups", "answer_sets", "retrained", "certified"],
         help="one part; tests go with intervals",
     )
     options = parser.parse_args()
@@ -121,6 +123,8 @@ def main() -> None:
             print(f"\npatients: {name}", *found.interval_lines(), sep="\n", flush=True)
     if options.only in (None, "subgroups"):
         print("\nsubgroups", *subgroup_lines(n), sep="\n", flush=True)
+    if options.only in (None, "answer_sets"):
+        print("\nanswer sets, miss .1", *answer_set_lines(n), sep="\n", flush=True)
     if options.only in (None, "intervals"):
         found = Found()
         for design in designs:

@@ -611,4 +611,11 @@ MUTANTS = (
         "share_delta=options.share_delta",
         ("apps/evaluate/test_groups.py",),
     ),
+    Mutant(
+        "calibration images with more answers count more",
+        "evaluation/answer_sets.py",
+        "1.0 / ((len(sizes) + 1) * sizes[number[order]])",
+        "np.full(len(p), 1.0 / (len(p) + 1))",
+        ("evaluation/test_answer_sets.py",),
+    ),
 )

@@ -233,6 +233,10 @@ def write_answers() -> None:
     is_first = pl.col("image_id") <= "ct-20"
     answers.filter(is_first).write_csv("validation.csv")
     answers.filter(~is_first).write_csv("test.csv")
+    of_yes = pl.when(pl.col("answer") == "yes").then("confidence").otherwise(1 - pl.col("confidence"))
+    closed = answers.filter(answer_type="closed").with_columns(p_yes=of_yes, p_no=1 - of_yes, site=pl.lit("A"))
+    closed.filter(is_first).write_csv("closed_validation.csv")
+    closed.filter(~is_first).write_csv("closed.csv")
 
 
 @pytest.mark.rest

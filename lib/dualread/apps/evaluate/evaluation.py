@@ -7,6 +7,7 @@ from unicodedata import normalize
 
 import polars as pl
 
+from dualread.apps.evaluate.answer_sets import answer_sets
 from dualread.apps.evaluate.evaluation_data import EvaluationData, evaluation_data
 from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.log import LogOptions
@@ -14,7 +15,7 @@ from dualread.apps.evaluate.metrics import differences, measure, on_common_quest
 from dualread.apps.evaluate.screen import summary
 from dualread.apps.evaluate.subgroups import Groups, group_thresholds, groups_of
 from dualread.apps.evaluate.tables import read_tables
-from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, thresholds
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, overlaps, thresholds
 from dualread.data.tables.checks import CheckedTable, TableOptions
 from dualread.errors import ConfigError, printable
 from dualread.evaluation.decimals import as_float64
@@ -46,6 +47,7 @@ class Evaluation:
         parts: The joined rows behind them, one per data set.
         replicates: Number of resamples.
         seed: Seed of the resampling.
+        answer_sets: One row per method and group, see `answer_sets.answer_sets`; None without `choices`.
         groups: The metrics by group, and what is said of all groups of a column together; None without `by`.
     """
 
@@ -59,6 +61,7 @@ class Evaluation:
     parts: Sequence[EvaluationData]
     replicates: int
     seed: int
+    answer_sets: pl.DataFrame | None = None
     groups: Groups | None = None
 
     @property
@@ -88,6 +91,8 @@ def evaluate(
     target_risk: float | Sequence[float] = (),
     delta: float = DELTA,
     share_delta: int = 1,
+    choices: Mapping[str, str] | None = None,
+    miss: float = 0.1,
     max_per_image: int | None = None,
     replicates: int | None = None,
     seed: int = 0,
@@ -117,11 +122,13 @@ def evaluate(
             intervals, the worst group, differences to the rest, and certified thresholds (`Evaluation.groups`).
         compare: Methods: the first is compared with each other one, or with all if it stands alone, on the questions
             that all of them answer.
-        calibration: Answers that choose the thresholds, with the columns of `predictions`; needed for `target_risk`.
+        calibration: Answers that choose thresholds, with the columns of `predictions`; for `target_risk` and `choices`.
         target_risk: Largest error rates of the kept answers, each in (0, 1).
         delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
         share_delta: Number of thresholds that share delta. Where the best of K methods, or of K target risks, is chosen
             by what is certified for it, give K; with 1, each threshold is meant by itself.
+        choices: {choice of a question, as in `reference_answer`: the column of its probability}, for sets of choices.
+        miss: How often a set of choices may miss the right one, in (0, 1).
         max_per_image: Largest number of answers to an image that the source can have; by default the largest number
             among the calibration images. With `cluster`, to one of its values.
         replicates: Number of resamples, 39 or more; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need
@@ -164,10 +171,10 @@ def evaluate(
         targets = as_float64(target_risk, name="--target-risk").ravel().tolist()
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    if bool(targets) != (calibration is not None):
+    if bool(targets or choices) != (calibration is not None):
         raise ConfigError(
-            "--target-risk and --calibration: give both. The calibration answers choose the threshold; they must not be"
-            " those on which the confidence was fitted."
+            "--target-risk and --calibration: give both, or --choices and --calibration. The calibration answers choose"
+            " the threshold; they must not be those on which the confidence was fitted."
         )
     if score is not None and log_format is None:
         raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
@@ -181,6 +188,7 @@ def evaluate(
             columns=columns,
             cluster=cluster,
             by=by,
+            choices=choices or {},
             alternatives=alternatives,
             options=options,
             missing=[missing] if isinstance(missing, str) else missing,
@@ -190,8 +198,9 @@ def evaluate(
         {"method": tuple(methods), "dataset": tuple(datasets)},
     )
     replicates = _replicates(read.answers) if replicates is None else replicates
-    parts = evaluation_data(read.answers, read.pairs, cluster=cluster, by=by)
-    choosers = [] if read.calibration is None else evaluation_data(read.calibration, cluster=cluster, by=by)
+    parts = evaluation_data(read.answers, read.pairs, cluster=cluster, by=by, choices=choices)
+    further = {"cluster": cluster, "by": by if targets else (), "choices": choices}
+    choosers = [] if read.calibration is None else evaluation_data(read.calibration, **further)
     warnings = [text for cells in (*parts, *choosers) for text in cells.warnings]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     groups = groups_of(parts, by, replicates=replicates, seed=seed)
@@ -209,6 +218,8 @@ def evaluate(
         warnings += [text for cells in parts for text in doubts(cells, chooser_of(cells, choosers), wanted)]
         if groups is not None:
             groups = replace(groups, thresholds=group_thresholds(parts, by, choosers, wanted))
+    elif choices:
+        warnings += [text for cells in parts for text in overlaps(cells, chooser_of(cells, choosers))]
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,
@@ -220,6 +231,7 @@ def evaluate(
         parts=parts,
         replicates=replicates,
         seed=seed,
+        answer_sets=answer_sets(parts, by, choosers, miss) if choices else None,
         groups=groups,
     )
 

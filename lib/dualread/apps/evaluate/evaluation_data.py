@@ -11,10 +11,10 @@ from dualread.apps.evaluate.graded import doubts, graded_columns, graded_rows, m
 from dualread.data.tables.checks import CheckedTable
 from dualread.data.tables.contract import MISSING_WORDS, plain_ids
 from dualread.evaluation.join import Joined, join
-from dualread.grading.canonical import question_key
+from dualread.grading.canonical import canonical, question_key
 
 IMAGE, CLUSTER = "image_id", "cluster_id"
-BY = "by "  # begins the columns of groups
+BY, CHOICE, RIGHT = "by ", "choice ", "right choice"  # of or before the columns of groups and choices
 MOST_GROUPS = 100
 NO_PAIRS = "no pairs (--pairs)"
 _KEY = ["method", "sample_id"]
@@ -39,7 +39,8 @@ class EvaluationData:
         warnings: Sentences about names and grades that contradict each other.
         graded: One row per answer and per donor answer: table, method, sample_id, row, answer, reference_answer,
             confidence, correct, equal (in canonical form; null without both texts), contained (see `_contained`).
-        groups: method, sample_id, and each column of groups with `BY` before its name: texts, null without a value.
+        groups: method, sample_id, and each column of groups with `BY` before its name: texts, null without a value; and
+            the probability of each choice, with `CHOICE` before its name, and that of the right one in `RIGHT`.
     """
 
     source: str
@@ -72,6 +73,7 @@ def evaluation_data(
     *,
     cluster: str | None = None,
     by: Sequence[str] = (),
+    choices: Mapping[str, str] | None = None,
 ) -> list[EvaluationData]:
     """Return the answers of every method, and their donor pairs, by data set.
 
@@ -80,6 +82,7 @@ def evaluation_data(
         pairs: The donor pairs.
         cluster: The column whose values are resampled; by default cluster_id, or image_id, if there is one.
         by: The columns whose values are groups.
+        choices: As in `TableOptions`.
 
     Raises:
         DataError: A column is missing, a question occurs twice, or a pair has no answer, is on the question's own image
@@ -88,7 +91,7 @@ def evaluation_data(
     answers.need("confidence", "the probability that the answer is correct, and no column 'score'")
     if cluster is not None:
         answers.need(cluster, "which --cluster names", is_declared=False)
-    labels = [_group_labels(answers, name) for name in by]
+    labels = [_group_labels(answers, name) for name in by] + _choice_columns(answers, choices or {})
     answers = replace(answers, frame=answers.frame.with_columns(labels))
     cluster = cluster or _default_cluster(answers)
     shared = _check_clusters(answers, cluster) if cluster else []
@@ -144,6 +147,23 @@ def _group_labels(answers: CheckedTable, column: str) -> pl.Series:
             " such as 60-69, or what else makes larger groups, into a column."
         )
     return labels
+
+
+def _choice_columns(answers: CheckedTable, choices: Mapping[str, str]) -> list[pl.Series]:
+    """Return the probability of each choice, and of the right one, whose name is the reference answer."""
+    if not choices:
+        return []
+    answers.need("reference_answer", "which --choices compares with the names of the choices")
+    names = {canonical(name): name for name in choices}
+    golds = answers.frame["reference_answer"].list.join("\n")
+    right = mapped_texts(
+        golds, lambda gold: next(filter(None, (names.get(canonical(text)) for text in gold.split("\n"))), "")
+    )
+    columns = {name: answers.frame[column] for name, column in choices.items()}
+    of_right = pl.select(pl.coalesce(pl.when(pl.lit(right) == name).then(pl.lit(p)) for name, p in columns.items()))
+    expected = f"expected a choice with a probability, one of {', '.join(choices)}"
+    answers.refuse("reference_answer", of_right.to_series().is_null(), golds, expected)
+    return [*(p.alias(f"{CHOICE}{name}") for name, p in columns.items()), of_right.to_series().alias(RIGHT)]
 
 
 def _default_cluster(answers: CheckedTable) -> str | None:

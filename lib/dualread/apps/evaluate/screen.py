@@ -162,6 +162,9 @@ def summary(evaluation: "Evaluation") -> Iterator[ScreenLine]:
         if evaluation.thresholds is not None:
             yield ScreenLine(text="")
             yield from _thresholds(cells.rows_of(evaluation.thresholds))
+        if evaluation.answer_sets is not None:
+            yield ScreenLine(text="")
+            yield from set_lines(cells.rows_of(evaluation.answer_sets))
         if evaluation.groups is not None:
             yield from group_lines(evaluation.groups, cells)
 
@@ -265,6 +268,21 @@ def _thresholds(rows: pl.DataFrame) -> Iterator[ScreenLine]:
         threshold = "none" if row["threshold"] is None else short(row["threshold"])
         start = f"{row['target_risk']:<8g}{_cut(row['method'], 25):<26}{row['rule']:<11}{threshold:>9}"
         yield ScreenLine(text=f"{start}  {cells[0]:<20}  {cells[1]:<20}".rstrip())
+
+
+def set_lines(rows: pl.DataFrame) -> Iterator[ScreenLine]:
+    """Yield what answer sets are like, of all answers and by group."""
+    table: list[tuple[str, ...]] = [
+        (f"answer sets, miss {short(rows['miss'][0])}", "choices from p", "right one in", "size", "empty", "single")
+    ]
+    for row in rows.iter_rows(named=True):
+        group = "" if row["by"] is None else f", {row['by']} {row['group'] or '(no value)'}"
+        ends = "" if row["low"] is None else f" [{short(row['low'])}, {short(row['high'])}]"
+        shares = [row[name] if row[name] is None else short(row[name]) for name in ("mean_size", "empty", "single")]
+        covered = f"none: {row['reason']}" if row["reason"] else f"{short(row['coverage'])}{ends}"
+        cut = "-" if row["threshold"] is None else short(row["threshold"])
+        table.append((_cut(f"{row['method']}{group}", 30), cut, covered, *(share or "-" for share in shares)))
+    yield from (ScreenLine(text=_cut(text)) for text in aligned(table, numbers=(1, 3, 4, 5)))
 
 
 def group_lines(groups: "Groups", cells: EvaluationData) -> Iterator[ScreenLine]:
