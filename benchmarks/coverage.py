@@ -5,6 +5,7 @@
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 2000 --only certified
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 200 --only uneven      five minutes
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 200 --only patients    two minutes
+    OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 200 --only subgroups   a quarter of an hour
 
 Data sets are drawn from known sources (`_simulated.py`). "printed" is what `dualread evaluate` prints; the other
 lines are alternatives that were rejected, written here in a few lines each. Every share has its Monte Carlo standard
@@ -19,6 +20,11 @@ error.
 - uneven: the same where some images hold most answers, for correlations of 0 to .6 within images. Sizes stay, so
   that the true value is that of as many images with one answer each.
 - patients: the same where patients have several images, with intervals over patients and over images.
+- subgroups: how often all simultaneous intervals of the groups of a column hold, and how often the interval of the
+  worst group's value does. "by themselves" are the intervals of single groups, "chosen" is the one of the group that
+  looks worst, for its own value, and "normal" multiplies all standard errors by one number, as max-t of independent
+  groups does. In the last column, how often Holm's method finds a difference to the rest; there is one in "one worse".
+- answer sets: how often that of a random answer about a new image has the right choice, and that of any answer.
 - certified thresholds: how often the risk is above the target, and what share of new answers is kept.
 """
 
@@ -30,7 +36,9 @@ from functools import cache
 
 import numpy as np
 import polars as pl
+from _answer_sets import answer_set_lines
 from _simulated import CALIBRATIONS, Design, answers, source
+from _subgroups import subgroup_lines
 from scipy.special import ndtr
 
 import dualread
@@ -95,7 +103,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three designs instead of eight, and fewer data sets")
     parser.add_argument(
         "--only",
-        choices=["intervals", "uneven", "patients", "retrained", "certified"],
+        choices=["intervals", "uneven", "patients", "subgroups", "answer_sets", "retrained", "certified"],
         help="one part; tests go with intervals",
     )
     options = parser.parse_args()
@@ -113,6 +121,10 @@ def main() -> None:
             for correlation in CORRELATIONS:
                 of_patients(name, sizes, correlation, n, found)
             print(f"\npatients: {name}", *found.interval_lines(), sep="\n", flush=True)
+    if options.only in (None, "subgroups"):
+        print("\nsubgroups", *subgroup_lines(n), sep="\n", flush=True)
+    if options.only in (None, "answer_sets"):
+        print("\nanswer sets, miss .1", *answer_set_lines(n), sep="\n", flush=True)
     if options.only in (None, "intervals"):
         found = Found()
         for design in designs:

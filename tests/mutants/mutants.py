@@ -590,4 +590,32 @@ MUTANTS = (
         'TemporaryDirectory(prefix="scratch-")',
         ("stages/test_preview_tables.py",),
     ),
+    Mutant(
+        "intervals of groups hold one by one and not together",
+        "evaluation/subgroups.py",
+        "self._limits(row, ALPHA / len(rows))",
+        "self._limits(row, ALPHA)",
+        ("evaluation/test_subgroups.py",),
+    ),
+    Mutant(
+        "the best group is the worst",
+        "evaluation/subgroups.py",
+        'extreme = min if _METRICS[name].better == "higher" else max',
+        'extreme = max if _METRICS[name].better == "higher" else min',
+        ("evaluation/test_subgroups.py",),
+    ),
+    Mutant(
+        "certified thresholds of groups do not share delta",
+        "apps/evaluate/subgroups.py",
+        "share_delta=options.share_delta * len(groups)",
+        "share_delta=options.share_delta",
+        ("apps/evaluate/test_groups.py",),
+    ),
+    Mutant(
+        "calibration images with more answers count more",
+        "evaluation/answer_sets.py",
+        "1.0 / ((len(sizes) + 1) * sizes[number[order]])",
+        "np.full(len(p), 1.0 / (len(p) + 1))",
+        ("evaluation/test_answer_sets.py",),
+    ),
 )

@@ -24,8 +24,9 @@ def write(frame, folder, name):
     return folder
 
 
-def spec():
-    return ExportAnswersSpec(**{"study": "mine", **RUN, "methods": METHODS, "splits": SPLITS, "replicates": REPLICATES})
+def spec(**more):
+    told = {"study": "mine", **RUN, "methods": METHODS, "splits": SPLITS, "replicates": REPLICATES, **more}
+    return ExportAnswersSpec(**told)
 
 
 @pytest.fixture
@@ -132,3 +133,17 @@ def test_confidences_that_are_float32_stay_what_they_are(inputs, tmp_path):
         for joined in cells.methods.values():
             assert set(joined.answers["confidence"]) == {0.8999999761581421}
             assert set(joined.pairs["confidence_donor"]) == {0.8999999761581421}
+
+
+def test_groups_of_a_study_are_those_of_its_questions(inputs, tables, tmp_path):
+    out = tmp_path / "with_groups"
+    out.mkdir()
+    export_answers.compute(spec(subgroups=("answer_type", "content_family")), inputs, out)
+    answers = pl.read_parquet(out / "answers.parquet")
+    assert answers.drop("content_family").equals(pl.read_parquet(tables / "answers.parquet"))
+    found = dualread.evaluate(out / "answers.parquet", by=["content_family", "answer_type"], datasets=["slake"])
+    families = found.groups.metrics.filter(by="content_family", metric="accuracy", method="psr")
+    assert families.select("group", "n").rows() == [("organ", 10), (None, 30)]  # every fourth of 40 questions has one
+    [whole] = found.metrics.filter(metric="accuracy", method="psr", subset="open")["estimate"]
+    [part] = found.groups.metrics.filter(by="answer_type", metric="accuracy", method="psr", group="open")["estimate"]
+    assert whole == part

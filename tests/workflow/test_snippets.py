@@ -221,7 +221,8 @@ def write_model_and_questions(folder: Path) -> None:
 def write_answers() -> None:
     """Write what docs/evaluate.md names: the example as two methods, as two halves, with other names, and two logs."""
     for name, confidence in (("predictions", "confidence"), ("pairs", "donor_confidence")):
-        ours = pl.read_csv(f"docs/example/{name}.csv").with_columns(method=pl.lit("ours"))
+        ours = pl.read_csv(f"docs/example/{name}.csv").with_columns(method=pl.lit("ours"), sex=pl.lit("F"))
+        ours = ours.with_columns(site=pl.int_range(pl.len()) % 2)
         other = ours.with_columns(pl.lit("baseline").alias("method"), pl.col(confidence).reverse())
         pl.concat([ours, other]).write_csv(f"{name}.csv")
     answers = pl.read_csv("docs/example/predictions.csv")
@@ -233,6 +234,10 @@ def write_answers() -> None:
     is_first = pl.col("image_id") <= "ct-20"
     answers.filter(is_first).write_csv("validation.csv")
     answers.filter(~is_first).write_csv("test.csv")
+    of_yes = pl.when(pl.col("answer") == "yes").then("confidence").otherwise(1 - pl.col("confidence"))
+    closed = answers.filter(answer_type="closed").with_columns(p_yes=of_yes, p_no=1 - of_yes, site=pl.lit("A"))
+    closed.filter(is_first).write_csv("closed_validation.csv")
+    closed.filter(~is_first).write_csv("closed.csv")
 
 
 @pytest.mark.rest

@@ -162,20 +162,23 @@ class CellColumns:
 
     def of_type(self, answer_type: str) -> "CellColumns":
         """Return the rows whose question has one answer type."""
+        return self.where("answer_type", lambda types: types == answer_type)
 
-        def chosen(rows: Columns | str) -> Columns | str:
-            return rows if isinstance(rows, str) else _of_type(rows, answer_type)
+    def where(self, column: str, chosen: Callable[[np.ndarray], np.ndarray]) -> "CellColumns":
+        """Return the rows of every table that `chosen` chooses by the values of a column of theirs."""
+
+        def part(rows: Columns) -> Columns:
+            return rows.where(np.asarray(chosen(rows[column]), dtype=np.bool_))
+
+        def parts(rows: Columns | str) -> Columns | str:
+            return rows if isinstance(rows, str) else part(rows)
 
         return CellColumns(
-            answers=_of_type(self.answers, answer_type),
-            pairs=chosen(self.pairs),
-            fixed=chosen(self.fixed),
-            shuffled=chosen(self.shuffled),
+            answers=part(self.answers),
+            pairs=parts(self.pairs),
+            fixed=parts(self.fixed),
+            shuffled=parts(self.shuffled),
         )
-
-
-def _of_type(rows: Columns, answer_type: str) -> Columns:
-    return rows.where(np.asarray(rows["answer_type"] == answer_type, dtype=np.bool_))
 
 
 def on_columns(metric: Callable[..., float], *columns: str) -> OfColumns:

@@ -80,16 +80,27 @@ def estimate(
     for subset in SUBSETS:
         part = parts.pop(subset)  # what is known about a part is freed after its turn
         known = resampled["all" if subset in complete else subset]
-        for row in _rows(subset, part, draws, answer_metrics):
-            if row.metric in _WITH_PERCENTILES:
-                if row.metric in known and len(known[row.metric]):
-                    row = row._replace(reason=row.reason or why_none(part.answers.codes("cluster_id")))
-                rows += _with_percentiles(row, known.get(row.metric))
-            else:
-                rows.append(row._asdict())
+        rows += subset_rows(subset, part, draws, answer_metrics, known)
     kept = {name: resampled["all"][name] for name in WITH_REPLICATES}
     pairs = {} if isinstance(cell.pairs, str) else stored_pairs(cell.pairs)
     return rows, MethodEstimates(replicates=kept, pairs=pairs)
+
+
+def subset_rows(
+    subset: str,
+    part: CellColumns,
+    draws: ClusterDraws,
+    answer_metrics: Mapping[str, AnswerMetric],
+    known: Mapping[str, np.ndarray],
+) -> Iterator[dict]:
+    """Yield the rows of one subset as `estimate` does, with the replicates `known` by metric, of `replicates`."""
+    for row in _rows(subset, part, draws, answer_metrics):
+        if row.metric in _WITH_PERCENTILES:
+            if row.metric in known and len(known[row.metric]):
+                row = row._replace(reason=row.reason or why_none(part.answers.codes("cluster_id")))
+            yield from _with_percentiles(row, known.get(row.metric))
+        else:
+            yield row._asdict()
 
 
 def _rows(

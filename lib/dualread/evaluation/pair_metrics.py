@@ -16,6 +16,7 @@ from dualread.evaluation.columns import Columns, Mask, OfColumns, decisive, on_c
 from dualread.evaluation.metric import PairMean, PairMetric
 from dualread.evaluation.metrics import discrimination, grounding
 from dualread.evaluation.statistics.jackknife import Variance
+from dualread.evaluation.statistics.proportion import ALPHA
 from dualread.evaluation.statistics.t_intervals import Limits, logit_interval
 
 _LEVEL, _POWER = 0.05, 0.8
@@ -51,10 +52,12 @@ class PairValues:
     donor: np.ndarray
 
 
-def limits(mean: PairMean, rows: Columns, estimate: float) -> Limits:
-    """Return the 95% interval of a mean over pairs; None if all its pairs have one image on a side."""
+def limits(mean: PairMean, rows: Columns, estimate: float, alpha: float = ALPHA) -> Limits:
+    """Return the interval of a mean over pairs; None if all its pairs have one image on a side."""
     variance = _variance(mean, rows)
-    return None if variance is None else logit_interval(estimate, variance, low=mean.low, high=mean.high)
+    if variance is None:
+        return None
+    return logit_interval(estimate, variance, low=mean.low, high=mean.high, tail=alpha / 2)
 
 
 def pair_values(mean: PairMean, rows: Columns) -> PairValues:

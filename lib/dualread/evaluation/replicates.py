@@ -7,8 +7,10 @@ spread that its images call for (`statistics.t_replicates`). Means over pairs of
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
+import scipy  # loads its submodules when they are first used
 
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns, Columns
@@ -17,7 +19,35 @@ from dualread.evaluation.metric import BuildKernel
 from dualread.evaluation.statistics.bootstrap import ClusterDraws, image_cluster_replicates
 from dualread.evaluation.statistics.clusters import Clusters
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel
-from dualread.evaluation.statistics.t_replicates import Spread, spread_of_ranks
+from dualread.evaluation.statistics.t_intervals import Limits
+from dualread.evaluation.statistics.t_replicates import Spread, spread_of_ranks, t_stretch
+
+
+class MetricReplicates(NamedTuple):
+    """A metric in each resample, float64 [B], and on the images themselves, and what spreads the replicates out."""
+
+    values: np.ndarray
+    estimate: float
+    spread: Spread | None
+    images: Clusters
+
+    def spread_out(self) -> np.ndarray:
+        """Return the replicates with their spread, float64 [B]; all NaN where the images have no interval."""
+        if self.images.in_effect.reason:
+            return np.full(len(self.values), np.nan)
+        return self.values if self.spread is None else self.spread(self.values, self.estimate, self.images, None)
+
+    def limits(self, alpha: float) -> Limits:
+        """Return the interval that does not cover with the probability `alpha`; None if there is none."""
+        if self.images.in_effect.reason or not np.isfinite(self.values).any():
+            return None
+        if self.spread is not None:
+            ends = np.sort(self.spread(self.values, self.estimate, self.images, alpha))
+        else:  # the values vary as much as an interval of 95% needs
+            df = max(self.images.df(self.images.n_rarer - 1.0), 1.0)
+            steps = float(scipy.special.stdtrit(df, 1.0 - alpha / 2)) / t_stretch(df)
+            ends = self.estimate + np.nanstd(self.values) * np.array([-steps, steps])
+        return None if np.isnan(ends).any() else (float(ends[0]), float(ends[1]))
 
 
 def replicates(cells: Mapping[str, CellColumns], draws: ClusterDraws) -> dict[str, dict[str, np.ndarray]]:
@@ -31,25 +61,32 @@ def replicates(cells: Mapping[str, CellColumns], draws: ClusterDraws) -> dict[st
         cells: Cells of the same images, by any name: a cell and its parts.
         draws: Resamples of the images.
     """
+    resampled = raw_replicates(cells, draws)
+    nothing = np.full(draws.replicates if draws.cluster_ids else 0, np.nan)
+    return {
+        cell: {
+            name: resampled[cell, name].spread_out() if (cell, name) in resampled else nothing
+            for name in _names(columns)
+        }
+        for cell, columns in cells.items()
+    }
+
+
+def raw_replicates(cells: Mapping[str, CellColumns], draws: ClusterDraws) -> dict[tuple[str, str], MetricReplicates]:
+    """Return, by cell and metric, what `replicates` are made of; nothing for a cell without answers."""
     kernels: dict[str | tuple[str, ...], Kernel] = {}
-    spreads: dict[str, tuple[Spread | None, Clusters]] = {}
+    spreads: dict[tuple[str, str], tuple[Spread | None, Clusters]] = {}
     for cell, columns in cells.items():
         if len(columns.answers):
             found_kernels, found_spreads = _of_cell(columns, draws)
             kernels |= {_within(cell, names): kernel for names, kernel in found_kernels.items()}
-            spreads |= {f"{cell}/{name}": spread for name, spread in found_spreads.items()}
+            spreads |= {(cell, name): spread for name, spread in found_spreads.items()}
     n_rows = max((len(columns.answers) for columns in cells.values()), default=0)
     values = image_cluster_replicates(kernels, draws, n_rows=n_rows) if kernels else {}
     estimates = _estimates(kernels, len(draws.cluster_ids))
-    for name, (spread, images) in spreads.items():
-        if images.in_effect.reason:
-            values[name] = np.full(draws.replicates, np.nan)
-        elif spread is not None:
-            values[name] = spread(values[name], estimates[name], images)
-    nothing = np.full(draws.replicates if draws.cluster_ids else 0, np.nan)
     return {
-        cell: {name: values.get(f"{cell}/{name}", nothing) for name in _names(columns)}
-        for cell, columns in cells.items()
+        (cell, name): MetricReplicates(values[f"{cell}/{name}"], estimates[f"{cell}/{name}"], *spread)
+        for (cell, name), spread in spreads.items()
     }
 
 

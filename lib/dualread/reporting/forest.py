@@ -42,6 +42,7 @@ LIMIT_LABEL = "True difficulty of the image"
 _SAYS = {
     "dot": "Dot and thick line: the value and its 95% interval over other {units}.",
     "retrained": "The thick line is for these seeds, the thin one for retrained actors as well.",
+    "groups": "The thick line is for each group by itself, the thin one for all groups together (Bonferroni).",
     "few": f"Pale, with †: fewer than {MINIMUM_IMAGES} {{units}} on a side, so no evidence either way.",
     "nulls": "Nulls see no image: they predict from the question, or from question and answer. Band: their interval.",
     "limit": "Dotted: AUROC of the true difficulty of the images, the most that an image can tell without question.",

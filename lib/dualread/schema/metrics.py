@@ -179,6 +179,8 @@ class ExportAnswersSpec(Section):
     """The splits of each data set."""
     replicates: int
     """The number of resamples behind the study's intervals."""
+    subgroups: Listed[str] | None = None
+    """Further columns of the table of questions, whose values are groups of answers."""
 
 
 class CompareWithPaperSpec(OodMeans):

@@ -57,7 +57,8 @@ def _answers(
     spec: ExportAnswersSpec, shard: tuple[str, str], tables: Mapping[str, Path], inputs: Mapping[str, Path]
 ) -> pl.DataFrame:
     place = "/".join(shard)
-    questions = read(inputs, f"manifest/{place}", MANIFEST, _OF_MANIFEST)
+    groups = [name for name in spec.subgroups or () if name not in _OF_MANIFEST]
+    questions = read(inputs, f"manifest/{place}", MANIFEST, (*_OF_MANIFEST, *groups))
     grades = read(inputs, f"graded/{place}/{_ORIGINAL}", GRADED, ("sample_id", "answer", "correct"))
     return (
         _confidences(shard, _ORIGINAL, tables)
@@ -67,7 +68,7 @@ def _answers(
             *("method", pl.lit(spec.study).alias("study"), pl.lit(spec.replicates).alias("replicates")),
             *("dataset", "split", "sample_id", "image_id", "cluster_id", "question", "answer_type", "answer"),
             pl.col("reference_answers").alias("reference_answer"),
-            *("correct", "confidence"),
+            *("correct", "confidence", *groups),
         )
         .sort("method", "sample_id")
     )

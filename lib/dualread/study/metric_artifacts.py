@@ -159,6 +159,7 @@ class MetricArtifacts(ArtifactPaths):
             methods=tuple(methods),
             splits=_splits_of(shards),
             replicates=self._study.metrics.bootstrap.replicates,
+            subgroups=tuple(self._study.subgroups) if self._study.subgroups else None,
         )
         predictions = {
             f"predictions/{run.backbone}/{run.actor}/{run.seed}/{method}": self.of_actor("predictions", run, method)

@@ -23,6 +23,7 @@ q3,ct-03,Is there a lesion?,no,yes,0,0.6
 GRADED_PAIRS = "sample_id,donor_image_id,donor_confidence,donor_answer,donor_correct\n"
 OPTIONS = {"A": ["liver", "left", "five"], "B": ["kidney", "right", "six"], "C": ["spleen", "both", "a#b"]}
 MANY_WRONG = "confidence,correct\n" + "\n".join(["85%,1"] * 7 + ["0.5,0"])
+_OF_CHOICES = {"confidence": [0.5], "correct": [1], "y": [0.5], "reference_answer": ["yes"]}
 
 # Tables of answers, and of pairs beside the usual answers, as .csv: {case: (answers, pairs)}.
 TABLES = {
@@ -152,6 +153,30 @@ CALLS = {
     "probabilities and scores of one method": ({"confidence": [0.5, None], "score": [None, 3], "correct": [1, 0]}, {}),
     "neither probability nor score": ({"confidence": [0.5, None], "score": [None, None], "correct": [1, 0]}, {}),
     "a score that is no number": ({"score": ["high"], "correct": [1]}, {}),
+    "groups by a column that is not there": ({"confidence": [0.5], "correct": [1], "sex": ["f"]}, {"by": "sxe"}),
+    "groups by an empty column": ({"confidence": [0.5], "correct": [1], "sex": [" "]}, {"by": "sex"}),
+    "groups by lists": ({"confidence": [0.5], "correct": [1], "sex": [["f", "m"]]}, {"by": "sex"}),
+    "groups by numbers": (
+        {"confidence": [0.5] * 102, "correct": [1] * 102, "age": [k / 4 for k in range(102)]},
+        {"by": "age"},
+    ),
+    **{
+        f"choices {wrong}": (
+            {**_OF_CHOICES, **table},
+            {"choices": {"yes": "y"}, "calibration": {**_OF_CHOICES, "confidence": [0.4]}, **options},
+        )
+        for wrong, table, options in (
+            ("without calibration", {}, {"calibration": None}),
+            ("that are not those of the references", {"reference_answer": ["maybe"]}, {}),
+            ("of which the right one has no probability", {"y": [None]}, {}),
+            ("without their column", {}, {"choices": {"yes": "p"}}),
+            ("that may be missed always", {}, {"miss": 1.0}),
+        )
+    },
+    "choices without references": (
+        {"confidence": [0.5], "correct": [1], "y": [0.5]},
+        {"choices": {"yes": "y"}, "calibration": _OF_CHOICES},
+    ),
     "another decimal sign": (SCORES, {"decimal": ";"}),
     "a target risk without calibration": ({"confidence": [0.5], "correct": [1]}, {"target_risk": 0.1}),
     **{

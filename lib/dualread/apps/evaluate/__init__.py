@@ -69,6 +69,12 @@ gold answer is different:
   donor_answer      optional: for Strict CCG-AUC, with `answer` in PREDICTIONS
   method, dataset   needed if PREDICTIONS has several of them
 
+--by gives every metric of groups of answers, the values of a column: intervals that hold for all groups together, the
+worst group, and differences to the rest. Rows without a value are counted, and in no group.
+
+--choices gives answer sets of questions with choices, such as yes and no: all choices that are likely enough for the
+right one to be among them, but with a probability of --miss. The calibration answers choose how likely that is.
+
 --compare prints the difference between methods on the same images: interval, p-value, and p-value after Holm's
 adjustment. It holds for these answers: if the methods were trained, other seeds may differ otherwise. --target-risk
 finds the smallest confidence at which the error rate is low enough: once among the calibration answers (empirical), and
@@ -154,6 +160,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--decimal", default=".", choices=[".", ","], help="the decimal point of numbers in your tables (%(default)s)"
     )
     parser.add_argument(
+        "--by",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="every metric of each group of answers, the values of this column, such as sex or site",
+    )
+    parser.add_argument(
         "--compare",
         nargs="+",
         default=[],
@@ -178,6 +191,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="K",
         help="number of certified thresholds that share delta: the methods or targets among which you choose by them",
+    )
+    parser.add_argument(
+        "--choices",
+        nargs="+",
+        default=[],
+        metavar="CHOICE=YOURS",
+        help="columns of the choices' probabilities, such as yes=p_yes no=p_no: sets that hold the right one",
+    )
+    parser.add_argument(
+        "--miss", type=float, default=0.1, help="how often a set of choices may miss the right one (%(default)s)"
     )
     parser.add_argument(
         "--max-per-image",
@@ -226,7 +249,7 @@ def run(options: argparse.Namespace) -> int:
     from dualread.apps.evaluate import files, report
     from dualread.apps.evaluate.evaluation import evaluate
 
-    options.columns = _columns(options.columns)
+    options.columns, options.choices = _columns(options.columns), _columns(options.choices, "--choices")
     if options.expect is not None:
         if options.predictions is not None:
             raise ConfigError(f"--expect: is for no answers yet. Leave out {options.predictions}, or --expect.")
@@ -256,14 +279,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _columns(words: list[str]) -> dict[str, str]:
+def _columns(words: list[str], option: str = "--columns") -> dict[str, str]:
     """Return {name: the user's name} from words such as "confidence=score"."""
     columns: dict[str, str] = {}
     for word in words:
         name, equals, column = word.partition("=")
         if not (name and equals and column):
-            raise ConfigError(f"--columns {word}: expected NAME=YOURS, such as confidence=p_true.")
+            raise ConfigError(f"{option} {word}: expected NAME=YOURS, such as confidence=p_true.")
         if name in columns:
-            raise ConfigError(f"--columns: {name}={columns[name]} and {name}={column}; expected one column per name.")
+            raise ConfigError(f"{option}: {name}={columns[name]} and {name}={column}; expected one column per name.")
         columns[name] = column
     return columns

@@ -1,19 +1,21 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unicodedata import normalize
 
 import polars as pl
 
+from dualread.apps.evaluate.answer_sets import answer_sets
 from dualread.apps.evaluate.evaluation_data import EvaluationData, evaluation_data
 from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.log import LogOptions
 from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
 from dualread.apps.evaluate.screen import summary
+from dualread.apps.evaluate.subgroups import Groups, group_thresholds, groups_of
 from dualread.apps.evaluate.tables import read_tables
-from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, thresholds
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, overlaps, thresholds
 from dualread.data.tables.checks import CheckedTable, TableOptions
 from dualread.errors import ConfigError, printable
 from dualread.evaluation.decimals import as_float64
@@ -45,6 +47,8 @@ class Evaluation:
         parts: The joined rows behind them, one per data set.
         replicates: Number of resamples.
         seed: Seed of the resampling.
+        answer_sets: One row per method and group, see `answer_sets.answer_sets`; None without `choices`.
+        groups: The metrics by group, and what is said of all groups of a column together; None without `by`.
     """
 
     metrics: pl.DataFrame
@@ -57,6 +61,8 @@ class Evaluation:
     parts: Sequence[EvaluationData]
     replicates: int
     seed: int
+    answer_sets: pl.DataFrame | None = None
+    groups: Groups | None = None
 
     @property
     def graded(self) -> pl.DataFrame:
@@ -79,11 +85,14 @@ def evaluate(
     pairs: Any = None,
     *,
     cluster: str | None = None,
+    by: str | Sequence[str] = (),
     compare: str | Sequence[str] = (),
     calibration: Any = None,
     target_risk: float | Sequence[float] = (),
     delta: float = DELTA,
     share_delta: int = 1,
+    choices: Mapping[str, str] | None = None,
+    miss: float = 0.1,
     max_per_image: int | None = None,
     replicates: int | None = None,
     seed: int = 0,
@@ -109,13 +118,17 @@ def evaluate(
         predictions: The table of answers.
         pairs: The table of donor pairs, for CCG-AUC.
         cluster: The column whose values are resampled, such as patients; by default image_id, if there is one.
+        by: Columns whose values are groups of answers, such as sex or site: every metric of each group, simultaneous
+            intervals, the worst group, differences to the rest, and certified thresholds (`Evaluation.groups`).
         compare: Methods: the first is compared with each other one, or with all if it stands alone, on the questions
             that all of them answer.
-        calibration: Answers that choose the thresholds, with the columns of `predictions`; needed for `target_risk`.
+        calibration: Answers that choose thresholds, with the columns of `predictions`; for `target_risk` and `choices`.
         target_risk: Largest error rates of the kept answers, each in (0, 1).
         delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
         share_delta: Number of thresholds that share delta. Where the best of K methods, or of K target risks, is chosen
             by what is certified for it, give K; with 1, each threshold is meant by itself.
+        choices: {choice of a question, as in `reference_answer`: the column of its probability}, for sets of choices.
+        miss: How often a set of choices may miss the right one, in (0, 1).
         max_per_image: Largest number of answers to an image that the source can have; by default the largest number
             among the calibration images. With `cluster`, to one of its values.
         replicates: Number of resamples, 39 or more; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need
@@ -144,6 +157,7 @@ def evaluate(
     """
     columns = {str(name): str(column) for name, column in (columns or {}).items()}  # pandas may have numbers as names
     options = [options] if isinstance(options, str) else list(options)
+    by = [by] if isinstance(by, str) else list(dict.fromkeys(by))
     compare = [normalize("NFC", name) for name in ([compare] if isinstance(compare, str) else compare or ())]
     if options and log_format is not None:
         raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
@@ -157,10 +171,10 @@ def evaluate(
         targets = as_float64(target_risk, name="--target-risk").ravel().tolist()
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    if bool(targets) != (calibration is not None):
+    if bool(targets or choices) != (calibration is not None):
         raise ConfigError(
-            "--target-risk and --calibration: give both. The calibration answers choose the threshold; they must not be"
-            " those on which the confidence was fitted."
+            "--target-risk and --calibration: give both, or --choices and --calibration. The calibration answers choose"
+            " the threshold; they must not be those on which the confidence was fitted."
         )
     if score is not None and log_format is None:
         raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
@@ -173,6 +187,8 @@ def evaluate(
         TableOptions(
             columns=columns,
             cluster=cluster,
+            by=by,
+            choices=choices or {},
             alternatives=alternatives,
             options=options,
             missing=[missing] if isinstance(missing, str) else missing,
@@ -182,10 +198,12 @@ def evaluate(
         {"method": tuple(methods), "dataset": tuple(datasets)},
     )
     replicates = _replicates(read.answers) if replicates is None else replicates
-    parts = evaluation_data(read.answers, read.pairs, cluster=cluster)
-    choosers = [] if read.calibration is None else evaluation_data(read.calibration, cluster=cluster)
+    parts = evaluation_data(read.answers, read.pairs, cluster=cluster, by=by, choices=choices)
+    further = {"cluster": cluster, "by": by if targets else (), "choices": choices}
+    choosers = [] if read.calibration is None else evaluation_data(read.calibration, **further)
     warnings = [text for cells in (*parts, *choosers) for text in cells.warnings]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
+    groups = groups_of(parts, by, replicates=replicates, seed=seed)
     compared = kept = None
     if compare:
         common = [on_common_questions(part, compare, replicates=replicates, seed=seed) for part in measured]
@@ -198,6 +216,10 @@ def evaluate(
         )
         kept = pl.concat(thresholds(cells, choosers, wanted) for cells in parts)
         warnings += [text for cells in parts for text in doubts(cells, chooser_of(cells, choosers), wanted)]
+        if groups is not None:
+            groups = replace(groups, thresholds=group_thresholds(parts, by, choosers, wanted))
+    elif choices:
+        warnings += [text for cells in parts for text in overlaps(cells, chooser_of(cells, choosers))]
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,
@@ -209,6 +231,8 @@ def evaluate(
         parts=parts,
         replicates=replicates,
         seed=seed,
+        answer_sets=answer_sets(parts, by, choosers, miss) if choices else None,
+        groups=groups,
     )
 
 

@@ -11,9 +11,11 @@ from dualread.apps.evaluate.graded import doubts, graded_columns, graded_rows, m
 from dualread.data.tables.checks import CheckedTable
 from dualread.data.tables.contract import MISSING_WORDS, plain_ids
 from dualread.evaluation.join import Joined, join
-from dualread.grading.canonical import question_key
+from dualread.grading.canonical import canonical, question_key
 
 IMAGE, CLUSTER = "image_id", "cluster_id"
+BY, CHOICE, RIGHT = "by ", "choice ", "right choice"  # of or before the columns of groups and choices
+MOST_GROUPS = 100
 NO_PAIRS = "no pairs (--pairs)"
 _KEY = ["method", "sample_id"]
 _UNSORTED = ("golds", "answer", "reference_answer", "equal", "row")
@@ -37,6 +39,8 @@ class EvaluationData:
         warnings: Sentences about names and grades that contradict each other.
         graded: One row per answer and per donor answer: table, method, sample_id, row, answer, reference_answer,
             confidence, correct, equal (in canonical form; null without both texts), contained (see `_contained`).
+        groups: method, sample_id, and each column of groups with `BY` before its name: texts, null without a value; and
+            the probability of each choice, with `CHOICE` before its name, and that of the right one in `RIGHT`.
     """
 
     source: str
@@ -51,6 +55,7 @@ class EvaluationData:
     confidence: str | None = None
     warnings: tuple[str, ...] = ()
     graded: pl.DataFrame = field(default_factory=pl.DataFrame)
+    groups: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
     def unit(self) -> str:
@@ -63,7 +68,12 @@ class EvaluationData:
 
 
 def evaluation_data(
-    answers: CheckedTable, pairs: CheckedTable | None = None, *, cluster: str | None = None
+    answers: CheckedTable,
+    pairs: CheckedTable | None = None,
+    *,
+    cluster: str | None = None,
+    by: Sequence[str] = (),
+    choices: Mapping[str, str] | None = None,
 ) -> list[EvaluationData]:
     """Return the answers of every method, and their donor pairs, by data set.
 
@@ -71,6 +81,8 @@ def evaluation_data(
         answers: Its rows of a question and a method are unique; equal image ids of two data sets are two images.
         pairs: The donor pairs.
         cluster: The column whose values are resampled; by default cluster_id, or image_id, if there is one.
+        by: The columns whose values are groups.
+        choices: As in `TableOptions`.
 
     Raises:
         DataError: A column is missing, a question occurs twice, or a pair has no answer, is on the question's own image
@@ -78,7 +90,9 @@ def evaluation_data(
     """
     answers.need("confidence", "the probability that the answer is correct, and no column 'score'")
     if cluster is not None:
-        answers.need(cluster, "which --cluster names")
+        answers.need(cluster, "which --cluster names", is_declared=False)
+    labels = [_group_labels(answers, name) for name in by] + _choice_columns(answers, choices or {})
+    answers = replace(answers, frame=answers.frame.with_columns(labels))
     cluster = cluster or _default_cluster(answers)
     shared = _check_clusters(answers, cluster) if cluster else []
     if pairs is not None and cluster and not pairs.has(f"donor_{cluster}"):
@@ -100,7 +114,7 @@ def evaluation_data(
     for place in places:
         names_here = dict(zip(names, place, strict=True))
         answers_here, pairs_here = _rows_of(answers, names_here), pairs and _rows_of(pairs, names_here)
-        data = _of_data_set(answers_here, pairs_here, cluster)
+        data = _of_data_set(answers_here, pairs_here, cluster, [label.name for label in labels])
         dataset = place[0] if names and len({first for first, *_ in places}) == len(places) else "/".join(place)
         studies = set(answers_here.frame["study"]) if answers.has("study") and len(names) == 2 else set()
         resamples = (*studies, *place) if len(studies) == 1 else None
@@ -108,9 +122,48 @@ def evaluation_data(
     n_read = sum(len(data.graded.filter(table="pairs")) for data in data_sets)
     if pairs is not None and (n := len(pairs.frame) - n_read):
         raise pairs.error(f"{n} pairs belong to a data set of which {answers.source} has no answers.")
-    spelled_twice = _spelled_twice(answers, [*_KEY, *names, *([cluster] if cluster else [])])
+    spelled_twice = _spelled_twice(
+        answers, [*_KEY, *names, *([cluster] if cluster else []), *(f"{BY}{name}" for name in by)]
+    )
     data_sets[0] = replace(data_sets[0], warnings=(*spelled_twice, *shared, *data_sets[0].warnings))
     return data_sets
+
+
+def _group_labels(answers: CheckedTable, column: str) -> pl.Series:
+    """Return the groups of a column as texts, null for a row without a value, under a name that no other column has."""
+    answers.need(column, "which --by names", is_declared=False)
+    values = answers.frame[column]
+    if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
+        raise answers.error(f"{answers.column(column)} holds {values.dtype}; expected one text or number per row.")
+    if values.dtype.is_float():  # pandas makes numbers with a decimal point of whole ones where one is missing
+        values = values.fill_nan(None)
+        values = values.cast(pl.Int64) if (values.drop_nulls() % 1 == 0).all() else values
+    labels = values.cast(pl.String).str.strip_chars().replace("", None).rename(f"{BY}{column}")
+    if labels.null_count() == len(labels):
+        raise answers.error(f"{answers.column(column)} has no value in any row, and --by names it.")
+    if (n := labels.n_unique()) > MOST_GROUPS:
+        raise answers.error(
+            f"{answers.column(column)} has {n} different values, and --by takes at most {MOST_GROUPS}. Write ranges,"
+            " such as 60-69, or what else makes larger groups, into a column."
+        )
+    return labels
+
+
+def _choice_columns(answers: CheckedTable, choices: Mapping[str, str]) -> list[pl.Series]:
+    """Return the probability of each choice, and of the right one, whose name is the reference answer."""
+    if not choices:
+        return []
+    answers.need("reference_answer", "which --choices compares with the names of the choices")
+    names = {canonical(name): name for name in choices}
+    golds = answers.frame["reference_answer"].list.join("\n")
+    right = mapped_texts(
+        golds, lambda gold: next(filter(None, (names.get(canonical(text)) for text in gold.split("\n"))), "")
+    )
+    columns = {name: answers.frame[column] for name, column in choices.items()}
+    of_right = pl.select(pl.coalesce(pl.when(pl.lit(right) == name).then(pl.lit(p)) for name, p in columns.items()))
+    expected = f"expected a choice with a probability, one of {', '.join(choices)}"
+    answers.refuse("reference_answer", of_right.to_series().is_null(), golds, expected)
+    return [*(p.alias(f"{CHOICE}{name}") for name, p in columns.items()), of_right.to_series().alias(RIGHT)]
 
 
 def _default_cluster(answers: CheckedTable) -> str | None:
@@ -160,8 +213,10 @@ def _rows_of(table: CheckedTable, names: Mapping[str, str]) -> CheckedTable:
     return replace(table, frame=table.frame.filter(**{name: value for name, value in names.items() if table.has(name)}))
 
 
-def _of_data_set(table: CheckedTable, pairs: CheckedTable | None, cluster: str | None) -> EvaluationData:
-    answers = _answers(table, cluster)
+def _of_data_set(
+    table: CheckedTable, pairs: CheckedTable | None, cluster: str | None, by: Sequence[str]
+) -> EvaluationData:
+    answers = _answers(table, cluster, by)
     donors = None if pairs is None or pairs.frame.is_empty() else _donors(pairs, answers, table, cluster or IMAGE)
     withheld = {} if table.has("question") else {"within_question_auroc": f"no column 'question' in {table.source}"}
     if donors is not None:
@@ -194,10 +249,11 @@ def _of_data_set(table: CheckedTable, pairs: CheckedTable | None, cluster: str |
         confidence=None if table.has("study") else table.confidence,
         warnings=tuple(doubts(table, graded[0])),
         graded=pl.concat(graded, how="diagonal_relaxed"),
+        groups=answers.select(*_KEY, *by),
     )
 
 
-def _answers(table: CheckedTable, cluster: str | None) -> pl.DataFrame:
+def _answers(table: CheckedTable, cluster: str | None, by: Sequence[str]) -> pl.DataFrame:
     """Return one row per method and question, as a graded table and predictions together have them."""
     name = table.source.stem if isinstance(table.source, Path) else table.source
     frame = table.frame
@@ -208,6 +264,7 @@ def _answers(table: CheckedTable, cluster: str | None) -> pl.DataFrame:
     if table.has("question"):
         columns.append(mapped_texts(frame["question"], question_key).alias("question_key"))
     columns += [pl.col(cluster).alias("cluster_id")] if cluster else []
+    columns += map(pl.col, by)
     answers = frame.select(*columns, *([pl.col("sample_id")] if table.has("sample_id") else []), "row")
     if table.has("sample_id"):
         _refuse_twice(table, answers)

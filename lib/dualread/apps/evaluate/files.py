@@ -33,6 +33,9 @@ def write(evaluation: Evaluation, folder: Path) -> list[str]:
     """
     tables = {"metrics": evaluation.metrics, "differences": evaluation.differences, "thresholds": evaluation.thresholds}
     tables["graded"] = evaluation.graded
+    tables["answer_sets"] = evaluation.answer_sets
+    if (groups := evaluation.groups) is not None:
+        tables |= {"groups": groups.metrics, "worst_groups": groups.worst, "group_thresholds": groups.thresholds}
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +81,7 @@ def _all_figures(evaluation: Evaluation, folder: Path) -> list[str]:
 
 
 def _figures(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix: str) -> list[str]:
-    from dualread.apps.evaluate.page import values_of
+    from dualread.apps.evaluate.page import values_of, values_of_groups
     from dualread.reporting import forest as forest_plot
     from dualread.reporting.figures import forest, risk_coverage
     from dualread.reporting.figures.drawing import COLORS, Drawing, save
@@ -108,6 +111,11 @@ def _figures(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix
     if not values.is_empty():
         plot = forest.page(values, title, ends=forest_plot.scale(values), units=f"{cells.unit}s")
         drawings["forest"] = Drawing(figure=plot, values=values), f"Methods in {title}"
+    for k, (column, of_groups) in enumerate(values_of_groups(evaluation, cells), start=1):
+        plot = forest.page(
+            of_groups, f"{title}, by {column}", ends=forest_plot.scale(of_groups), units=f"{cells.unit}s"
+        )
+        drawings[f"forest_by_{k}"] = Drawing(figure=plot, values=of_groups), f"Groups of {column} in {title}"
     for name, (drawing, title_of_figure) in drawings.items():
         drawing = replace(drawing, values=as_texts(drawing.values))
         save(drawing, folder, name + suffix, title=title_of_figure)

@@ -70,7 +70,9 @@ class LogOptions:
     stated_scale: int | None = None
 
 
-def read_logged(path: Path, options: LogOptions, *, columns: Mapping[str, str], cluster: str | None) -> LogTable:
+def read_logged(
+    path: Path, options: LogOptions, *, columns: Mapping[str, str], cluster: str | None, by: Sequence[str] = ()
+) -> LogTable:
     """Read a log.
 
     Args:
@@ -78,6 +80,7 @@ def read_logged(path: Path, options: LogOptions, *, columns: Mapping[str, str], 
         options: What the user says about it.
         columns: {column of a table of answers: column of the log that takes its place}.
         cluster: A column of the log to keep besides.
+        by: Further ones; a sample may have no value there.
 
     Raises:
         ConfigError: The format, the score or a column is unknown, or there are several scores and none was chosen.
@@ -98,10 +101,10 @@ def read_logged(path: Path, options: LogOptions, *, columns: Mapping[str, str], 
     rows = [_row(path, sample, chosen) for sample in samples]
     known = dict.fromkeys(name for row in rows for name in row)
     named = {name.removeprefix("-") for name in (*columns.values(), *([cluster] if cluster else []))}
-    if unknown := sorted(named - {*known}):
+    if unknown := sorted({*named, *by} - {*known}):
         meant = did_you_mean(unknown[0], known)
         raise ConfigError(f"{path}: the log has no column {unknown[0]!r}. Known: {_listed([*known])}.{meant}")
-    frame = _frame(rows, [name for name in known if name in _COLUMNS or name in named])
+    frame = _frame(rows, [name for name in known if name in _COLUMNS or name in {*named, *by}])
     if "image_id" not in {*frame.columns, *columns}:
         notes.append("the log does not identify images; name a column that does: --columns image_id=NAME")
     if "correct" not in columns:
@@ -125,8 +128,8 @@ def read_logged(path: Path, options: LogOptions, *, columns: Mapping[str, str], 
             left_out[f"no value for {name!r}"] += missing
             frame = frame.drop_nulls(name)
     notes += [f"left out: {_counts(left_out)}"] if left_out else []
-    if others := [name for name in known if name not in {*_COLUMNS, *named}]:
-        notes.append(f"columns that --columns and --cluster can name besides: {_listed(others)}")
+    if others := [name for name in known if name not in {*_COLUMNS, *named, *by}]:
+        notes.append(f"columns that --columns, --cluster and --by can name besides: {_listed(others)}")
     return LogTable(frame=frame, notes=tuple(notes), left_out=left_out)
 
 

@@ -25,7 +25,7 @@ from dualread.schema.metrics import ContrastSpec
 UNDEFINED = "_undefined_replicates"
 _OF_METRICS = ("dataset", "method", "subset", "metric", "estimate", "low", "high", "n", "n_clusters", "reason")
 # These metrics need conditions, or results of the answer parser, that a plain table does not hold.
-_LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
+LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
 # With these begin the names of metrics that need probabilities, and of what is said about them.
 WITHOUT_PROBABILITIES = "this metric needs probabilities; of scores only the order counts"
 _OF_PROBABILITIES = tuple(
@@ -70,35 +70,39 @@ def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetr
         seed: Seed of the resampling.
     """
     rows, kept = [], {}
-    if cells.resamples is None:
-        names = ("evaluate", str(seed), *([cells.dataset] if cells.dataset else []))
-    else:  # those of the study
-        names = (*cells.resamples, *([str(seed)] if seed else []))
     for method, evaluated in cells.methods.items():
-        clusters = tuple(sorted(set(evaluated.answers["cluster_id"])))
-        n_draws = replicates if len(clusters) > 1 else 0  # all resamples of a single cluster are the same
-        draws = ClusterDraws(names=names, cluster_ids=clusters, replicates=n_draws)
+        draws = draws_of(cells, method, replicates=replicates, seed=seed)
         estimates, kept[method] = estimate(CellColumns.of(evaluated), draws, tuple(FURTHER_METRICS))
         rows += [
-            {
-                "dataset": cells.dataset,
-                "method": method,
-                **_withheld({**row, "reason": in_unit(row["reason"], cells.unit)}, cells, method),
-            }
+            {"dataset": cells.dataset, "method": method, **withheld(row, cells, method)}
             for row in estimates
-            if row["subset"] in cells.subsets and row["metric"].removesuffix(UNDEFINED) not in _LEFT_OUT
+            if row["subset"] in cells.subsets and row["metric"].removesuffix(UNDEFINED) not in LEFT_OUT
         ]
     frame = pl.DataFrame(rows, schema={name: METRICS.columns[name].dtype for name in _OF_METRICS})
     return DataSetMetrics(cells=cells, metrics=frame, kept=kept)
 
 
-def _withheld(row: dict, cells: EvaluationData, method: str) -> dict:
+def draws_of(cells: EvaluationData, method: str, *, replicates: int, seed: int) -> ClusterDraws:
+    """Return the resamples of the clusters of a method's answers; of a study's table, those of the study."""
+    if cells.resamples is None:
+        names = ("evaluate", str(seed), *([cells.dataset] if cells.dataset else []))
+    else:
+        names = (*cells.resamples, *([str(seed)] if seed else []))
+    clusters = tuple(sorted(set(cells.methods[method].answers["cluster_id"])))
+    n_draws = replicates if len(clusters) > 1 else 0  # all resamples of a single cluster are the same
+    return ClusterDraws(names=names, cluster_ids=clusters, replicates=n_draws)
+
+
+def withheld(row: dict, cells: EvaluationData, method: str) -> dict:
+    """Return a row of a metric; without its numbers, and with the reason, where the table lacks what it needs."""
+    row = {key: in_unit(value, cells.unit) if key.endswith("reason") else value for key, value in row.items()}
     reasons = dict(cells.withheld)
     if method in cells.ranked:
         reasons |= dict.fromkeys(_OF_PROBABILITIES, WITHOUT_PROBABILITIES)
     for beginning, reason in reasons.items():
         if row["metric"].startswith(beginning) and row["reason"] != NO_PAIRS:
-            return {**row, "estimate": None, "low": None, "high": None, "reason": reason}
+            texts = ("subset", "metric", "group", "n", "n_clusters")
+            return {**{key: value if key in texts else None for key, value in row.items()}, "reason": reason}
     return row
 
 

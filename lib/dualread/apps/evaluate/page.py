@@ -12,7 +12,7 @@ from dualread.apps.evaluate.evaluation import Evaluation
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import wrong_pairs
 from dualread.apps.evaluate.report import interval_text, number_text
-from dualread.apps.evaluate.screen import BAD, SHOWN, heading, p_text, sentences, verdicts
+from dualread.apps.evaluate.screen import BAD, SHOWN, group_lines, heading, p_text, sentences, verdicts
 from dualread.evaluation.explained import METRICS
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.reporting.forest import LIMIT_LABEL, VALUES, plot, rows_of, says, scale
@@ -64,6 +64,22 @@ def values_of(evaluation: Evaluation, cells: EvaluationData) -> pl.DataFrame:
     return pl.DataFrame(list(shown), schema=VALUES)
 
 
+def values_of_groups(evaluation: Evaluation, cells: EvaluationData) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield each column of groups, and what a forest plot shows of its groups that have an interval."""
+    if evaluation.groups is not None:
+        known = cells.rows_of(evaluation.groups.metrics).drop_nulls(["group", "simultaneous_low"])
+        source, label = Path(cells.source).name, pl.col("group")
+        if len(cells.methods) > 1:
+            label = pl.concat_str("method", "group", separator=": ")
+        for (column,), of_column in known.group_by("by", maintain_order=True):
+            ends = {f"{end}_retrained": f"simultaneous_{end}" for end in ("low", "high")}
+            rows = of_column.with_columns(method=label, **{name: pl.col(end) for name, end in ends.items()}).to_dicts()
+            labels = {row["method"]: row["method"] for row in rows}
+            shown = list(rows_of(rows, [], labels, study=source, backbone="", dataset=cells.dataset or ""))
+            if shown:
+                yield str(column), pl.DataFrame(shown, schema=VALUES)
+
+
 def render(evaluation: Evaluation, folder: Path, suffixes: Sequence[str]) -> str:
     """Return the page; the pictures are those that lie in `folder`.
 
@@ -102,6 +118,12 @@ def _part(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix: s
     return {
         "name": heading(cells),
         "sentences": sorted(lines, key=lambda line: line.kind == BAD),
+        "groups": [
+            plot(of_groups, f"By {column}, 95% intervals over other {units}", scale(of_groups), units)
+            for column, of_groups in values_of_groups(evaluation, cells)
+        ],
+        "told_of_groups": [line.text for line in group_lines(evaluation.groups, cells)] if evaluation.groups else [],
+        "of_groups": says(units)["groups"],
         "plot": plot(values, f"95% intervals over other {units}", scale(values), units) if drawn else None,
         "says": [says(units)[name] for name in named],
         "told": told,

@@ -12,7 +12,7 @@ from dualread.apps.evaluate.evaluation import Evaluation
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.metrics import UNDEFINED
-from dualread.apps.evaluate.screen import ScreenLine, p_text, summary, wrapped
+from dualread.apps.evaluate.screen import ScreenLine, group_lines, p_text, summary, wrapped
 from dualread.apps.evaluate.thresholds import ThresholdOptions
 from dualread.apps.text import aligned
 from dualread.errors import ConfigError
@@ -140,6 +140,8 @@ def _of_data_set(evaluation: Evaluation, cells: EvaluationData) -> Iterator[str]
         yield ""
         yield from _thresholds(cells, cells.rows_of(evaluation.thresholds))
         yield from _remarks(cells.rows_of(evaluation.thresholds), unit=_unit(cells), ranked=cells.ranked)
+    if evaluation.groups is not None:
+        yield from (line.text for line in group_lines(evaluation.groups, cells))
 
 
 def _about(cells: EvaluationData, evaluation: Evaluation) -> Iterator[str]:

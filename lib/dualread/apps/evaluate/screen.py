@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
+from dualread.apps.text import aligned
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, ECE, FEW_IMAGES, NOISE_FLOOR
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
+from dualread.evaluation.statistics.proportion import ALPHA
+from dualread.evaluation.subgroups import FEWEST
+from dualread.evaluation.thresholds import CERTIFIED
 
 if TYPE_CHECKING:
     from dualread.apps.evaluate.evaluation import Evaluation
+    from dualread.apps.evaluate.subgroups import Groups
 
 WIDTH = 100
 MOST_METHODS = 12  # which leave room for what is found of them, on a screen of 24 lines
@@ -29,6 +34,7 @@ SHOWN = {
     AURC.name: "error rate as answers are left out",
     NATURAL_CCG_AUC.name: "confidence follows the image",
 }
+_BY_GROUP = (ACCURACY.name, AUROC.name, ECE.name, NATURAL_CCG_AUC.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +162,11 @@ def summary(evaluation: "Evaluation") -> Iterator[ScreenLine]:
         if evaluation.thresholds is not None:
             yield ScreenLine(text="")
             yield from _thresholds(cells.rows_of(evaluation.thresholds))
+        if evaluation.answer_sets is not None:
+            yield ScreenLine(text="")
+            yield from set_lines(cells.rows_of(evaluation.answer_sets))
+        if evaluation.groups is not None:
+            yield from group_lines(evaluation.groups, cells)
 
 
 def wrapped(texts: Iterable[str]) -> Iterator[str]:
@@ -257,6 +268,82 @@ def _thresholds(rows: pl.DataFrame) -> Iterator[ScreenLine]:
         threshold = "none" if row["threshold"] is None else short(row["threshold"])
         start = f"{row['target_risk']:<8g}{_cut(row['method'], 25):<26}{row['rule']:<11}{threshold:>9}"
         yield ScreenLine(text=f"{start}  {cells[0]:<20}  {cells[1]:<20}".rstrip())
+
+
+def set_lines(rows: pl.DataFrame) -> Iterator[ScreenLine]:
+    """Yield what answer sets are like, of all answers and by group."""
+    table: list[tuple[str, ...]] = [
+        (f"answer sets, miss {short(rows['miss'][0])}", "choices from p", "right one in", "size", "empty", "single")
+    ]
+    for row in rows.iter_rows(named=True):
+        group = "" if row["by"] is None else f", {row['by']} {row['group'] or '(no value)'}"
+        ends = "" if row["low"] is None else f" [{short(row['low'])}, {short(row['high'])}]"
+        shares = [row[name] if row[name] is None else short(row[name]) for name in ("mean_size", "empty", "single")]
+        covered = f"none: {row['reason']}" if row["reason"] else f"{short(row['coverage'])}{ends}"
+        cut = "-" if row["threshold"] is None else short(row["threshold"])
+        table.append((_cut(f"{row['method']}{group}", 30), cut, covered, *(share or "-" for share in shares)))
+    yield from (ScreenLine(text=_cut(text)) for text in aligned(table, numbers=(1, 3, 4, 5)))
+
+
+def group_lines(groups: "Groups", cells: EvaluationData) -> Iterator[ScreenLine]:
+    """Yield what is said of the groups of each column; intervals are those that hold for all of them together."""
+    for (column, method), of_column in cells.rows_of(groups.metrics).group_by("by", "method", maintain_order=True):
+        rows = {(row["group"], row["metric"]): row for row in of_column.iter_rows(named=True)}
+        sizes = {group: row for (group, metric), row in rows.items() if metric == ACCURACY.name}
+        names = sorted((group for group in sizes if group is not None), key=lambda group: -sizes[group]["n"])
+        metrics = [metric for metric in _BY_GROUP if any(rows[group, metric]["n"] for group in sizes)]
+        about = f"by {column}" if len(cells.methods) == 1 else f"by {column}, {method}"
+        table = [(_cut(about, 30), "answers", _cut(f"{cells.unit}s", 12), *metrics)]
+        for group in (*names[:MOST_METHODS], *([None] if None in sizes else [])):
+            numbers = (str(sizes[group]["n"]), str(sizes[group]["n_clusters"]))
+            table.append(
+                (_cut(group or "(no value)", 30), *numbers, *(_of_group(rows[group, name]) for name in metrics))
+            )
+        yield ScreenLine(text="")
+        yield from (ScreenLine(text=text) for text in aligned(table, numbers=range(1, len(table[0]))))
+        if len(names) > MOST_METHODS:
+            yield ScreenLine(text=f"... and {len(names) - MOST_METHODS} more groups")
+        worst = cells.rows_of(groups.worst).filter(pl.col("metric").is_in(metrics), by=column, method=method).to_dicts()
+        told = _about_groups([sizes[group] for group in names], [*rows.values()], worst, f"{cells.unit}s")
+        yield from (ScreenLine(text=text) for text in wrapped(told))
+    if groups.thresholds is not None:
+        certified = cells.rows_of(groups.thresholds).filter(rule=CERTIFIED)
+        known = certified.drop_nulls("threshold")
+        n_groups = f"{len(known)} of {len(certified)} certified thresholds of groups, which share delta"
+        yield from (ScreenLine(text=text) for text in ("", n_groups))
+        yield from _thresholds(
+            known.head(MOST_METHODS).with_columns(method=pl.format("{} {}, {}", "by", "group", "method"))
+        )
+
+
+def _of_group(row: Mapping[str, Any]) -> str:
+    ends = [short(row[f"simultaneous_{end}"], 2) for end in ("low", "high") if row["simultaneous_low"] is not None]
+    return "-" if row["estimate"] is None else f"{short(row['estimate'])} {'-'.join(ends)}".rstrip()
+
+
+def _about_groups(sizes: Sequence[dict], rows: Sequence[dict], worst: Sequence[dict], units: str) -> Iterator[str]:
+    """Yield what is found of the groups of one column and method, whose rows of accuracy are `sizes`."""
+    few = [row for row in sizes if row["n_clusters"] < FEWEST]
+    if len(few) == len(sizes):
+        n = max((row["n_clusters"] for row in sizes), default=0)
+        yield f"no intervals: none of {len(sizes)} groups has {FEWEST} {units}, the largest has {n}; write larger ones"
+        return
+    none = f"; the {len(few)} groups with fewer than {FEWEST} {units} have none" if few else ""
+    yield f"intervals: of all groups of the column together (95%){none}"
+    for row in worst:
+        if row["estimate"] is not None:
+            value, ends = short(row["estimate"]), f"[{short(row['low'])}, {short(row['high'])}]"
+            chosen = f"{row['group']!r}, {value}, of {row['n_groups']} groups"
+            yield f"worst {row['metric']}: {chosen}; the worst group, whichever it is: {ends}"
+    for metric in _BY_GROUP:
+        tested = [row for row in rows if row["metric"] == metric and row["p_holm"] is not None]
+        differing = [
+            f"{row['group']!r} {_signed(row['difference'])} (p {p_text(row['p_holm'], row['p_holm_at_most'], 2)})"
+            for row in tested
+            if row["p_holm"] < ALPHA
+        ]
+        if tested:
+            yield f"{metric} minus that of the rest (Holm): {', '.join(differing) or 'no group differs significantly'}"
 
 
 def _signed(value: float) -> str:

@@ -97,9 +97,13 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
                 f"{data.source}: {data.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
                 f" than {options.max_per_image}. Give the largest number that one {data.unit} of this source can have."
             )
-    rows = []
+    return pl.DataFrame(threshold_rows(cells, chooser, options), schema=SCHEMA)
+
+
+def threshold_rows(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[dict]:
+    """Yield the rows of `thresholds`, whose checks the answers have passed."""
     for method in cells.methods:
-        same = _same_method(chooser, method, cells)
+        same = same_method(chooser, method, cells)
         is_score = method in cells.ranked or same in chooser.ranked
         judged_on, chosen_on = _rows_of(cells, method), _rows_of(chooser, same)
         like = _chosen_on(chosen_on)
@@ -115,8 +119,7 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
                     chosen = str(error)
                 place = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
                 row = place | _judged(judged_on, chosen) | limits | like
-                rows.append(row | {"reason": in_unit(row["reason"], cells.unit)})
-    return pl.DataFrame(rows, schema=SCHEMA)
+                yield row | {"reason": in_unit(row["reason"], cells.unit)}
 
 
 def _judged(rows: Confidences, chosen: float | str) -> dict:
@@ -167,7 +170,12 @@ def chooser_of(cells: EvaluationData, calibration: Sequence[EvaluationData]) -> 
     )
 
 
-def _same_method(chooser: EvaluationData, method: str, cells: EvaluationData) -> str:
+def same_method(chooser: EvaluationData, method: str, cells: EvaluationData) -> str:
+    """Return the name of a method in the calibration answers.
+
+    Raises:
+        DataError: There are none of it.
+    """
     if method in chooser.methods:
         return method
     if len(chooser.methods) == len(cells.methods) == 1:  # without a column `method`, the name is that of the file
@@ -192,6 +200,19 @@ def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOpt
         chooser: The answers that chose them.
         options: Which thresholds were wanted.
     """
+    yield from overlaps(cells, chooser)
+    image, n = _largest_image(cells)
+    most = _largest_image(chooser)[1]
+    if options.max_per_image is None and n > most:
+        yield (
+            f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
+            f" ({most}). Certified thresholds assume that no new one has more than these; state the largest number that"
+            " is possible with --max-per-image."
+        )
+
+
+def overlaps(cells: EvaluationData, chooser: EvaluationData) -> Iterator[str]:
+    """Yield a warning if questions, or images, that judge a threshold have chosen it, too."""
     if shared := _shared_questions(cells, chooser):
         yield shared
     elif cells.cluster is not None and chooser.cluster is not None:
@@ -205,14 +226,6 @@ def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOpt
                 f" about one {cells.unit} tend to be right or wrong together, so that the error rate of the kept"
                 " answers may be too low, and nothing is certified."
             )
-    image, n = _largest_image(cells)
-    most = _largest_image(chooser)[1]
-    if options.max_per_image is None and n > most:
-        yield (
-            f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
-            f" ({most}). Certified thresholds assume that no new one has more than these; state the largest number that"
-            " is possible with --max-per-image."
-        )
 
 
 def _shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | None:

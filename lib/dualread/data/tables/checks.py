@@ -33,6 +33,8 @@ class TableOptions:
     Attributes:
         columns: {declared name: name in the user's tables}; "-NAME" reads a number with the other sign, as a score.
         cluster: The column whose values are resampled, in place of image_id.
+        by: The columns whose values are groups of answers, each with metrics of its own.
+        choices: {choice of a question: the column of its probability}; empty where a row has no such choice.
         alternatives: What separates accepted answers in one text; None for nothing.
         options: The columns of a multiple-choice question's options A, B, ..., or the one that holds lists of them.
         missing: Words that stand for an empty cell; rows without a reference answer are then left out and counted. None
@@ -42,6 +44,8 @@ class TableOptions:
 
     columns: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
+    by: Sequence[str] = ()
+    choices: Mapping[str, str] = field(default_factory=dict)
     alternatives: str | None = None
     options: Sequence[str] = ()
     missing: Sequence[str] | None = None
@@ -65,6 +69,7 @@ class TableOptions:
         """Whether the values of a column of the user's table are needed."""
         names = {name for named in self.names(declared).values() for name in (named, named.removeprefix("-"))}
         known = {*(known_column.name for known_column in declared), *self.clusters, *self.options, *names}
+        known |= {*self.by, *self.choices.values()}
         return column in known or column.startswith((WIDE, WIDE_SCORE))
 
 
@@ -110,13 +115,12 @@ class CheckedTable:
         """Return an error that begins with the file's name."""
         return DataError(f"{self.source}: {sentence}")
 
-    def need(self, column: str, why: str) -> None:
-        """Raise DataError, which lists the existing columns, if the table lacks this one."""
+    def need(self, column: str, why: str, *, is_declared: bool = True) -> None:
+        """Raise DataError, which lists the existing columns, if the table lacks this one, declared or not."""
         if not self.has(column):
-            raise self.error(
-                f"no column {column!r}, {why}. Found: {', '.join(self.columns)}.{did_you_mean(column, self.columns)} If"
-                f" it has another name, say which: --columns {column}=NAME."
-            )
+            advice = f" If it has another name, say which: --columns {column}=NAME." if is_declared else ""
+            meant = did_you_mean(column, self.columns)
+            raise self.error(f"no column {column!r}, {why}. Found: {', '.join(self.columns)}.{meant}{advice}")
 
     def refuse(self, column: str, wrong: pl.Series, texts: pl.Series, expected: str) -> None:
         """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first rows and their texts."""
@@ -176,6 +180,9 @@ def checked(
         if answers.has(column.name) and column.type not in (TEXTS, PROBABILITY, SCORE):
             answers = _typed(answers, column, options)
     answers = _with_confidence(answers, prefix, options)
+    for name in options.choices.values() if declared is ANSWERS else ():
+        answers.need(name, "which --choices names", is_declared=False)
+        answers = _typed(answers, UserColumn(name, PROBABILITY, "", False), options)
     if options.options and (declared is ANSWERS or answers.has(options.options[0])):
         answers = _with_options(answers, options.options, prefix)
     return answers
@@ -196,8 +203,8 @@ def _refuse_misspelled(
 
 
 def _renamed(table: RawTable, names: Mapping[str, str], options: TableOptions) -> pl.DataFrame:
-    """Return the columns under their declared names; those that the cluster or options name keep theirs, too."""
-    frame, keep = table.frame, {*options.clusters, *options.options}
+    """Return the columns under their declared names; those that clusters, groups or options name keep theirs."""
+    frame, keep = table.frame, {*options.clusters, *options.by, *options.choices.values(), *options.options}
     columns = {name: pl.col(name) for name in frame.columns if name not in names.values() or name in keep}
     for name, column in names.items():
         if column in frame.columns:

@@ -13,11 +13,13 @@ _TAIL = 0.025
 Limits = tuple[float, float] | None
 
 
-def logit_interval(estimate: float, variance: Variance, *, low: float = 0.0, high: float = 1.0) -> Limits:
+def logit_interval(
+    estimate: float, variance: Variance, *, low: float = 0.0, high: float = 1.0, tail: float = _TAIL
+) -> Limits:
     """Return the interval of a value in [low, high], such as a share; it always contains its estimate.
 
-    The interval is symmetric on the logit of the position between low and high. Where nothing varies, it is that of
-    `_unvaried`.
+    The interval is symmetric on the logit of the position between low and high, and misses on either side with the
+    probability `tail`. Where nothing varies, it is that of `_unvaried`.
 
     Returns:
         The two ends; None if the variance has no degrees of freedom, because most rows have one image on a side.
@@ -25,10 +27,10 @@ def logit_interval(estimate: float, variance: Variance, *, low: float = 0.0, hig
     if variance.df == 0.0:
         return None
     if variance.value == 0.0 or not low < estimate < high:
-        return _unvaried(estimate, variance.n, low, high)
+        return _unvaried(estimate, variance.n, low, high, tail)
     share, width = (estimate - low) / (high - low), high - low
     logit = log(share / (1.0 - share))
-    half = variance.quantile(_TAIL) * sqrt(variance.value) / width / (share * (1.0 - share))
+    half = variance.quantile(tail) * sqrt(variance.value) / width / (share * (1.0 - share))
     ends = (low + width * float(scipy.special.expit(logit + step)) for step in (-half, half))
     below, above = ends
     return min(below, estimate), max(above, estimate)
@@ -71,9 +73,9 @@ def smallest_p_value(carriers: int) -> float:
     return min(1.0, 2.0 ** (1 - carriers))
 
 
-def _unvaried(estimate: float, n: float, low: float, high: float) -> tuple[float, float]:
+def _unvaried(estimate: float, n: float, low: float, high: float, tail: float = _TAIL) -> tuple[float, float]:
     """Return the interval of a mean of `n` independent values that are all equal."""
-    # Of all values in the population, a share of at most b may be others, where (1 - b)**n = .025. They may all be at
+    # Of all values in the population, a share of at most b may be others, where (1 - b)**n = tail. They may all be at
     # `low`, or all at `high`. At an end of the scale this is the interval of Clopper and Pearson.
-    share = -expm1(log(_TAIL) / n)
+    share = -expm1(log(tail) / n)
     return estimate - share * (estimate - low), estimate + share * (high - estimate)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import scipy  # loads its submodules when they are first used
 
-from dualread.evaluation.statistics.bootstrap import PERCENTILES
 from dualread.evaluation.statistics.clusters import Clusters
+from dualread.evaluation.statistics.proportion import ALPHA
 
 # Replicates that differ by less differ by rounding alone.
 _DIGITS = 12
@@ -23,26 +23,38 @@ _FEWEST_IMAGES = 5
 __all__ = ["Spread", "binomial_replicates", "spread_of_losses", "spread_of_ranks", "t_replicates", "t_stretch"]
 
 # From the replicates of a metric, its value on the images themselves, and these images with the right answers to each,
-# to the replicates with the spread that they call for.
-Spread = Callable[[np.ndarray, float, Clusters], np.ndarray]
+# to the replicates with the spread that they call for; with a probability of not covering, to the ends of an interval.
+Spread = Callable[[np.ndarray, float, Clusters, float | None], np.ndarray]
 
 
-def spread_of_ranks(replicates: np.ndarray, estimate: float, images: Clusters) -> np.ndarray:
+def spread_of_ranks(
+    replicates: np.ndarray, estimate: float, images: Clusters, alpha: float | None = None
+) -> np.ndarray:
     """Spread AUROC or AURC; of answers that are all right or all wrong, it is undefined or rests on all images."""
     rest_on = images.n_rarer or images.worth
     df = images.df(rest_on - 1.0) if rest_on > 1 else 0.0
-    return t_replicates(replicates, estimate, df=df, widening=images.widening, rest_on=rest_on)
+    return t_replicates(replicates, estimate, df=df, widening=images.widening, rest_on=rest_on, alpha=alpha)
 
 
-def spread_of_losses(replicates: np.ndarray, estimate: float, images: Clusters) -> np.ndarray:
+def spread_of_losses(
+    replicates: np.ndarray, estimate: float, images: Clusters, alpha: float | None = None
+) -> np.ndarray:
     """Spread a mean of losses, whose variance is, like that of a share, mostly a sum of squares of the rarer kind."""
     if images.n_rarer < _FEWEST_IMAGES and estimate not in (0.0, 1.0):
-        return binomial_replicates(replicates, estimate, images.worth)
+        return binomial_replicates(replicates, estimate, images.worth, alpha)
     df, number = images.df(2.0 * max(images.n_rarer, 1)), images.worth
-    return t_replicates(replicates, estimate, df=df, widening=images.widening, rest_on=number)
+    return t_replicates(replicates, estimate, df=df, widening=images.widening, rest_on=number, alpha=alpha)
 
 
-def t_replicates(replicates: np.ndarray, estimate: float, *, df: float, widening: float, rest_on: float) -> np.ndarray:
+def t_replicates(
+    replicates: np.ndarray,
+    estimate: float,
+    *,
+    df: float,
+    widening: float,
+    rest_on: float,
+    alpha: float | None = None,
+) -> np.ndarray:
     """Return replicates whose percentiles are the 95% interval of Student's t on the logit.
 
     The replicate of rank k of B becomes the value with the logit
@@ -62,34 +74,39 @@ def t_replicates(replicates: np.ndarray, estimate: float, *, df: float, widening
         widening: See `Clusters.widening`.
         rest_on: Number of images on which the variance rests: for AUROC and AURC those with wrong answers, or those
             with right ones, whichever are fewer.
+        alpha: If given, the ends of the interval that does not cover with this probability are returned instead.
 
     Returns:
-        float64 [B]; all NaN without degrees of freedom.
+        float64 [B], or the two ends; all NaN without degrees of freedom.
 
     Raises:
         ValueError: The estimate is outside [0, 1].
     """
-    rescaled = np.full(len(replicates), np.nan)
+    rescaled = np.full(len(replicates) if alpha is None else 2, np.nan)
     defined = np.flatnonzero(~np.isnan(replicates))
     if df <= 0.0 or len(defined) == 0:
         return rescaled
     values, n = replicates[defined], len(defined)
+    places = defined if alpha is None else np.arange(2)
     if not -_ROUNDED <= estimate <= 1.0 + _ROUNDED:
         raise ValueError(f"estimate: {estimate}, expected a metric in [0, 1], because others have no logit.")
     if estimate in (0.0, 1.0):
-        distance = ((np.arange(n) + 0.5) / n) ** (1.0 / rest_on)
-        rescaled[defined] = distance if estimate == 1.0 else 1.0 - distance
+        q = (np.arange(n) + 0.5) / n if alpha is None else np.array([alpha / 2, 1.0 - alpha / 2])
+        distance = q ** (1.0 / rest_on)
+        rescaled[places] = distance if estimate == 1.0 else 1.0 - distance
         return rescaled
     deviation = values.std()
     if deviation == 0.0:
-        return replicates
-    step = deviation * widening / (estimate * (1.0 - estimate)) * t_stretch(df)
-    q, place = _quantiles(values)
-    rescaled[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri(q))[place]
+        return replicates if alpha is None else values[[0, 0]]
+    step = deviation * widening / (estimate * (1.0 - estimate)) * t_stretch(df, alpha or ALPHA)
+    q, place = _quantiles(values, alpha)
+    rescaled[places] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri(q))[place]
     return rescaled
 
 
-def binomial_replicates(replicates: np.ndarray, estimate: float, n_images: float) -> np.ndarray:
+def binomial_replicates(
+    replicates: np.ndarray, estimate: float, n_images: float, alpha: float | None = None
+) -> np.ndarray:
     """Return replicates whose percentiles are the interval of Clopper and Pearson for `n_images` independent rows.
 
     It is for means of values in [0, 1] that depend on values which too few images have, or none: of all such values
@@ -100,24 +117,27 @@ def binomial_replicates(replicates: np.ndarray, estimate: float, n_images: float
         replicates: Of a mean of values in [0, 1], float64 [B].
         estimate: The mean on the images themselves, in (0, 1).
         n_images: Number of images of equal size that hold the rows.
+        alpha: See `t_replicates`.
 
     References:
         Hoeffding, Probability Inequalities for Sums of Bounded Random Variables, 1963.
     """
     x, rest = estimate * n_images, (1.0 - estimate) * n_images
-    q, place = _quantiles(replicates)  # there are few different ones where few images have a value
+    q, place = _quantiles(replicates, alpha)  # there are few different ones where few images have a value
     first, second = np.where(q < 0.5, [[x], [rest + 1.0]], [[x + 1.0], [rest]])
     return scipy.special.betaincinv(first, second, q)[place]
 
 
-def _quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _quantiles(values: np.ndarray, alpha: float | None) -> tuple[np.ndarray, np.ndarray]:
     """Return (k - .5) / B for the value of rank k, once per distinct value, and where each value finds its own [B]."""
+    if alpha is not None:
+        return np.array([alpha / 2, 1.0 - alpha / 2]), np.arange(2)
     # Ties have their mean rank.
     _, place, ties = np.unique(np.round(values, _DIGITS), return_inverse=True, return_counts=True)
     return (np.cumsum(ties) - (ties - 1) / 2 - 0.5) / max(len(values), 1), place
 
 
-def t_stretch(df: float) -> float:
-    """Return the 97.5th percentile of Student's t with `df` degrees of freedom, divided by the normal one."""
-    level = PERCENTILES[1] / 100
+def t_stretch(df: float, alpha: float = ALPHA) -> float:
+    """Return the quantile 1 - alpha / 2 of Student's t with `df` degrees of freedom, divided by the normal one."""
+    level = 1.0 - alpha / 2
     return float(scipy.special.stdtrit(df, level) / scipy.special.ndtri(level))

@@ -158,7 +158,8 @@ def _reading(values: pl.DataFrame, units: str) -> str:
     """Return what is said below the plot, of what it shows."""
     shown = {
         "dot": True,
-        "retrained": values["low_retrained"].count() > 0,
+        "retrained": values["low_retrained"].count() > 0 and values["n_seeds"].count() > 0,
+        "groups": values["low_retrained"].count() > 0 and values["n_seeds"].count() == 0,
         "few": values["short"].count() > 0,
         "nulls": not values.filter(role=NULL).is_empty(),
         "limit": not values.filter(role=LIMIT).is_empty(),

@@ -1,0 +1,91 @@
+"""Answer sets of questions with choices: those that are likely enough for the right one to be among them.
+
+Split conformal prediction with the score 1 - p, for p the probability of a choice (`LAC` in MAPIE). Answers about one
+image depend on each other: exchangeable are images, or patients, and not answers. Each calibration image therefore has
+the same weight, which its answers share, and the new image has as much, at the worst score. Then the set of a random
+answer about a new image misses the right choice with a probability of at most `miss`, over the draw of the calibration
+images and the new one. This holds for any number and sizes of images, and for any probabilities. An image counts once,
+however many answers it has: where those with many answers are harder, a smaller share of all answers is covered.
+
+References:
+    Lee, Barber, Willett, Distribution-free inference with hierarchical data, 2023 (hierarchical conformal prediction).
+    Dunn, Wasserman, Ramdas, Distribution-Free Prediction Sets for Two-Layer Hierarchical Models, 2022.
+    Sadinle, Lei, Wasserman, Least Ambiguous Set-Valued Classifiers With Bounded Error Levels, 2019 (the score).
+"""
+
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation.metrics._checks import checked_confidence, not_empty, same_length
+from dualread.evaluation.statistics.proportion import share_interval
+
+__all__ = ["SetRates", "conformal_threshold", "set_rates"]
+
+_ROUNDED = 1e-9  # shares of images add up to .9 only up to rounding
+
+
+def conformal_threshold(probability: npt.ArrayLike, cluster: npt.ArrayLike, *, miss: float) -> float:
+    """Return the smallest probability with which a choice is in a set.
+
+    With p in decreasing order and each row the weight 1 / ((G + 1) n), n the rows of its cluster, it is the p at which
+    the sum of the weights reaches 1 - miss.
+
+    Args:
+        probability: Of the right choice of each calibration row, float64 [n] in [0, 1].
+        cluster: int [n], the row's image or patient, of which there are G.
+        miss: How often a set may miss the right choice, in (0, 1).
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows, or too few clusters: every set would have to hold all choices.
+    """
+    p, number = checked_confidence(probability, name="probability"), np.unique(cluster, return_inverse=True)[1]
+    same_length(probability=p, cluster=number)
+    if not 0.0 < miss < 1.0:
+        raise ValueError(f"miss: {miss}, expected a number between 0 and 1, such as .1.")
+    not_empty(p)
+    sizes = np.bincount(number)
+    if len(sizes) / (len(sizes) + 1) < 1.0 - miss - _ROUNDED:
+        needed = ceil(1.0 / miss - 1.0 - _ROUNDED)
+        raise UndefinedMetricError(
+            f"{len(sizes)} calibration images, expected at least {needed} for a miss of {miss:g}"
+        )
+    order = np.argsort(-p, kind="stable")
+    reached = np.cumsum(1.0 / ((len(sizes) + 1) * sizes[number[order]])) >= 1.0 - miss - _ROUNDED
+    return float(p[order][np.argmax(reached)])
+
+
+class SetRates(NamedTuple):
+    """What sets are like: shares of rows, but for the mean size; `coverage_of_clusters` is the mean over clusters.
+
+    A row is covered if its set has the right choice; `low` and `high` are the ends of the 95% interval of `coverage`.
+    """
+
+    coverage: float
+    low: float | None
+    high: float | None
+    coverage_of_clusters: float
+    mean_size: float
+    empty: float
+    single: float
+
+
+def set_rates(probabilities: np.ndarray, of_right: np.ndarray, cluster: np.ndarray, *, threshold: float) -> SetRates:
+    """Return what the sets of n >= 1 rows are like, which hold the choices with at least a probability.
+
+    Args:
+        probabilities: Of each choice, float64 [n, choices]; NaN where a row has no such choice.
+        of_right: That of the right choice, float64 [n].
+        cluster: int [n] >= 0.
+        threshold: The probability.
+    """
+    covered, size = of_right >= threshold, (probabilities >= threshold).sum(axis=1)
+    number = np.unique(cluster, return_inverse=True)[1]
+    of_clusters = float(np.mean(np.bincount(number, covered) / np.bincount(number)))
+    low, high = share_interval(covered, number) or (None, None)
+    shares = (float(values.mean()) for values in (size, size == 0, size == 1))
+    return SetRates(float(covered.mean()), low, high, of_clusters, *shares)
