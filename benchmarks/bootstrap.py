@@ -102,7 +102,7 @@ def contrast_kernels(confidence: np.ndarray, correct: np.ndarray, *clusters) -> 
 def five_kernels(confidence: np.ndarray, correct: np.ndarray, *clusters) -> dict[str | tuple[str, ...], Kernel]:
     return {
         "brier": mean_kernel((confidence - correct) ** 2, *clusters),
-        ("auroc", "aurc"): rank_kernel(confidence, correct, *clusters),
+        ("auroc", "aurc", "e_aurc"): rank_kernel(confidence, correct, *clusters),
         "hce90": mean_kernel(((confidence >= 0.9) & ~correct).astype(float), *clusters),
     }
 

@@ -33,6 +33,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -49,13 +50,13 @@ from dualread.data.tables.checks import TableOptions, checked
 from dualread.data.tables.contract import ANSWERS
 from dualread.data.tables.memory import read_frame
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.answer_metrics import ANSWER_METRICS
+from dualread.evaluation.answer_metrics import ALL_METRICS
 from dualread.evaluation.contrasts import Results, compare
 from dualread.evaluation.metrics import certified_threshold, threshold
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.metrics.risk_control import starts
 from dualread.evaluation.pair_metrics import PAIR_METRICS
-from dualread.schema.metrics import ContrastSpec
+from dualread.schema.metrics import ContrastSpec, FurtherCompared
 
 DESIGNS = (
     Design(name="100 images", images=100),
@@ -90,6 +91,7 @@ PATIENTS: Mapping[str, Sequence[int]] = {
 }
 CORRELATIONS = (0.0, 0.1, 0.3, 0.6)
 UNEVEN_METRICS = ("accuracy", "brier", "auroc", "aurc", "hce90", "squared_calibration_error")
+UNEVEN_METRICS += get_args(FurtherCompared)
 QUICK = 3  # the first designs alone
 REPLICATES = 400
 SEED_DEVIATIONS = (0.0, 0.15, 0.4)  # of the logarithm of a method's noise, between trained seeds
@@ -192,7 +194,7 @@ def measured(design: Design, n: int, found: Found) -> None:
         rows, pairs = answers(design, rng)
         got = dualread.evaluate(rows, pairs, compare=["a", "b", "narrow"], replicates=REPLICATES)
         for row in got.metrics.filter(
-            pl.col("subset") == "all", pl.col("metric").is_in([*ANSWER_METRICS, *PAIR_METRICS])
+            pl.col("subset") == "all", pl.col("metric").is_in([*ALL_METRICS, *PAIR_METRICS])
         ).to_dicts():
             method, metric = row["method"], row["metric"]
             if row["estimate"] is None or not (method == "a" or (method == "blind" and metric == "natural_ccg_auc")):

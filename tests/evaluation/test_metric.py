@@ -11,11 +11,12 @@ from dualread.evaluation.answer_metrics import (
     FURTHER_METRICS,
     NOISE_FLOOR,
     SQUARED_CALIBRATION_ERROR,
+    WITH_REPLICATES,
 )
 from dualread.evaluation.explained import COUNTS, METRICS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import PAIR_METRICS
-from dualread.schema.metrics import FurtherMetric
+from dualread.schema.metrics import FurtherCompared, FurtherMetric
 
 ALL = [*ANSWER_METRICS.values(), *FURTHER_METRICS.values(), *PAIR_METRICS.values()]
 ALL += [*controls.FIXED_METRICS.values(), *controls.SHUFFLED_METRICS.values()]
@@ -47,7 +48,7 @@ def test_a_metric_has_one_declaration_and_a_meaning_where_people_meet_it():
 def test_what_a_study_may_name_besides_is_what_there_is():
     assert set(get_args(FurtherMetric)) == set(FURTHER_METRICS)
     assert not set(FURTHER_METRICS) & set(ANSWER_METRICS)
-    assert all(metric.head and metric.better for metric in FURTHER_METRICS.values())
+    assert all(metric.head and (metric.better or metric.is_of_actor) for metric in FURTHER_METRICS.values())
 
 
 def test_what_is_compared_can_be_and_has_a_head_in_tables():
@@ -56,3 +57,4 @@ def test_what_is_compared_can_be_and_has_a_head_in_tables():
             assert metric.head, metric.name
             assert metric.better, metric.name
             assert getattr(metric, "kernel", None) or getattr(metric, "of_pairs", None), metric.name
+    assert set(get_args(FurtherCompared)) == set(FURTHER_METRICS) & set(WITH_REPLICATES)

@@ -9,11 +9,12 @@ import pytest
 import scipy.stats
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
+from dualread.evaluation.answer_metrics import ALL_METRICS, FURTHER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.join import Joined
 from dualread.evaluation.replicates import replicates
+from dualread.evaluation.statistics import t_replicates
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from tests.evaluation.spread import spread_as_t
 
@@ -27,7 +28,7 @@ def draws(evaluated):
 
 
 def replicates_of(cell, draws):
-    return replicates({"all": cell}, draws)["all"]
+    return replicates({"all": cell}, draws, FURTHER_METRICS)["all"]
 
 
 def weights_of(draws):
@@ -37,7 +38,7 @@ def weights_of(draws):
 def on_repeated_rows(metric, frame, times):
     rows = np.repeat(np.arange(len(frame)), np.asarray(times, dtype=int))
     try:
-        return ANSWER_METRICS[metric].value(Columns.of(frame[rows]))
+        return ALL_METRICS[metric].value(Columns.of(frame[rows]))
     except UndefinedMetricError:
         return np.nan
 
@@ -57,20 +58,28 @@ def by_loop(metric, answers, draws):
     values = [
         on_repeated_rows(metric, answers, [own[name] for name in answers["cluster_id"]]) for own in weights_of(draws)
     ]
-    if ANSWER_METRICS[metric].spread is None:
+    if ALL_METRICS[metric].spread is None:
         return np.array(values)
     parts = [answers]
-    if ANSWER_METRICS[metric].is_of_ranks:
+    if ALL_METRICS[metric].is_of_ranks:
         parts += [answers.filter("correct"), answers.filter(~answers["correct"])]
     images = [part["cluster_id"].n_unique() for part in parts]
-    if metric == "brier":
+    if metric in ("brier", "log_loss"):
         rarer = min(answers.filter(correct=kind)["cluster_id"].n_unique() for kind in (True, False))
-        return spread_as_t(values, every, min(max(images), 2 * rarer + 1), max(images))
+        n = min(max(images), 2 * rarer + 1)
+        return spread_as_t(values, every, n, max(images), has_end=metric == "brier")
     return spread_as_t(values, every, min(images), max(images))
 
 
 @pytest.mark.parametrize("metric", WITH_REPLICATES)
-def test_a_replicate_is_the_metric_of_the_resampled_rows_with_the_spread_of_t(evaluated, draws, metric):
+def test_a_replicate_is_the_metric_of_the_resampled_rows_with_the_spread_of_t(evaluated, draws, metric, monkeypatch):
+    if metric == "fpr_at_95_tpr":
+        assert np.isnan(replicates_of(CellColumns.of(evaluated), draws)[metric]).all()  # 12 images, and not 20
+        monkeypatch.setattr(t_replicates, "_FEWEST_AT_TPR", 12)
+    if metric == "log_loss":
+        assert np.isnan(replicates_of(CellColumns.of(evaluated), draws)[metric]).all()  # one is wrong with certainty
+        clipped = evaluated.answers.with_columns(pl.col("confidence").clip(0.01, 0.99))
+        evaluated = replace(evaluated, answers=clipped)
     expected = by_loop(metric, evaluated.answers, draws)
     found = replicates_of(CellColumns.of(evaluated), draws)[metric]
     assert np.array_equal(np.isnan(found), np.isnan(expected))
@@ -105,8 +114,9 @@ def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
     assert np.isnan(found[CE2]).all()
     two = evaluated.answers["cluster_id"].is_in(evaluated.answers["cluster_id"].unique().sort()[:2])
     of_two = replace(evaluated, answers=evaluated.answers.with_columns(correct=~two))
-    for metric in ("auroc", "aurc", CE2):
+    for metric in ("auroc", "aurc", "aupr_errors", CE2):
         assert np.isfinite(replicates_of(CellColumns.of(of_two), draws)[metric]).any(), metric
+    assert np.isnan(replicates_of(CellColumns.of(of_two), draws)["log_loss"]).all()  # nothing bounds a third image's
     # As of 12 independent rows: nothing is known of what other wrong answers would add.
     brier = on_repeated_rows("brier", frame, np.ones(len(frame)))
     found = replicates_of(CellColumns.of(replace(evaluated, answers=frame)), replace(draws, replicates=20_000))["brier"]
@@ -144,7 +154,7 @@ def test_few_answers_among_many_images_take_little_memory(evaluated, draws):
 def test_the_parts_of_a_cell_are_resampled_with_it_and_have_their_own_values(evaluated, draws):
     cell = CellColumns.of(evaluated)
     parts = {"all": cell, "open": cell.of_type("open"), "closed": cell.of_type("closed")}
-    together = replicates(parts, draws)
+    together = replicates(parts, draws, FURTHER_METRICS)
     for name, part in parts.items():
         for metric, values in replicates_of(part, draws).items():
             assert values.tobytes() == together[name][metric].tobytes(), (name, metric)

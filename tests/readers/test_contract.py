@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import inspect
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from dualread import plugins
 from dualread.errors import ConfigError, DualReadError
 from dualread.plugins import module_of
 from dualread.readers.answers import TOKENS
-from dualread.readers.base import Answers, Examples, FittedReader, fit, load, score, settings_of
+from dualread.readers.base import Answers, Examples, FittedReader, Weights, fit, load, score, settings_of
 from dualread.readers.declarations import declared
 from dualread.schema.base import settings_class
 from dualread.schema.replay import OPTIONAL_TENSORS
@@ -155,6 +156,14 @@ def test_scores_are_finite_float64_probabilities(name):
     assert scores.score.shape == scores.confidence.shape == scores.imputed.shape == (200,)
     assert np.isfinite(scores.score).all()
     assert ((scores.confidence >= 0) & (scores.confidence <= 1)).all()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if declared(module_of("readers", name), "SCORES_UNFITTED")])
+def test_a_reader_that_scores_unfitted_has_the_score_and_no_confidence_of_its_own(name):
+    answers = held_out(name)
+    scores = score(replace(fitted_once(name), weights=Weights()), answers)
+    assert np.array_equal(scores.score, score(fitted_once(name), answers).score)
+    assert scores.imputed.all()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,7 +5,7 @@ import pytest
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError
-from dualread.evaluation.answer_metrics import STORED
+from dualread.evaluation.answer_metrics import FURTHER_METRICS, STORED
 from dualread.evaluation.pair_metrics import COMPARABLE
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.jackknife import pair_shifts
@@ -106,10 +106,10 @@ def test_the_replicates_and_the_pairs_behind_the_intervals_are_kept(tmp_path):
     _, metrics = compute(tmp_path)
     path = tmp_path / "out" / "replicates.safetensors"
     assert read_header(path) == {"study": "embedded", **RUN}
-    kept = read_tensors(path)
+    kept, stored = read_tensors(path), [name for name in STORED if name not in FURTHER_METRICS]
     rows = {row["metric"]: row for row in metrics.filter(subset="all").iter_rows(named=True)}
-    assert set(kept) == {f"slake/test/{metric}" for metric in (*STORED, *COMPARABLE, PAIR_IMAGES)}
-    for metric in STORED:
+    assert set(kept) == {f"slake/test/{metric}" for metric in (*stored, *COMPARABLE, PAIR_IMAGES)}
+    for metric in stored:
         values = kept[f"slake/test/{metric}"]
         assert (values.dtype, values.shape) == (np.float64, (100,))
         ends = tuple(np.percentile(values[~np.isnan(values)], [2.5, 97.5]))
@@ -149,11 +149,15 @@ def test_thresholds_are_chosen_on_answers_that_are_evaluated(tmp_path):
 
 def test_a_study_may_name_further_metrics_and_is_the_same_without_them(tmp_path):
     assert "further" not in SPEC.to_spec()["metrics"]  # so that no key of such a study changes
-    more = changed(SPEC, metrics=changed(SPEC.metrics, further=["e_aurc", "prediction_rejection_ratio"]))
+    more = changed(SPEC, metrics=changed(SPEC.metrics, further=["e_aurc", "log_loss", "prediction_rejection_ratio"]))
     for name in ("plain", "more"):
         (tmp_path / name).mkdir()
     plain, further = (compute(tmp_path / name, spec)[1] for name, spec in (("plain", SPEC), ("more", more)))
-    names = {"e_aurc", "prediction_rejection_ratio"}
+    names = {"e_aurc", "log_loss", "prediction_rejection_ratio"}
+    names |= {f"{name}_undefined_replicates" for name in ("e_aurc", "log_loss")}
+    plain_kept, kept = (read_tensors(tmp_path / name / "out" / "replicates.safetensors") for name in ("plain", "more"))
+    assert kept.keys() - plain_kept.keys() == {"slake/test/e_aurc", "slake/test/log_loss"}
+    assert all(np.array_equal(kept[name], values, equal_nan=True) for name, values in plain_kept.items())
     assert set(further["metric"]) - set(plain["metric"]) == names
     assert further.filter(~pl.col("metric").is_in(list(names))).equals(plain)
     of = {row["metric"]: row["estimate"] for row in further.filter(subset="all").iter_rows(named=True)}

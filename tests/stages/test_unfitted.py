@@ -64,7 +64,7 @@ def metrics_of(root, reason=None):
     root.mkdir()
     given = test_compute_metrics.inputs_of(root)
     spec = test_compute_metrics.SPEC
-    spec = changed(spec, metrics=changed(spec.metrics, further=["auarc"]))
+    spec = changed(spec, metrics=changed(spec.metrics, further=["auarc", "log_loss"]))
     if reason is not None:
         write_table(given["predictions"] / "predictions.parquet", empty_table(PREDICTIONS), PREDICTIONS, reason=reason)
         spec = changed(spec, method="other")

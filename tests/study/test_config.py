@@ -71,6 +71,9 @@ def test_a_contrast_may_name_every_metric_that_can_be_compared():
     assert set(get_args(Metric)) == {*STORED, *COMPARABLE}
     message = problems({"contrasts": {"rlcr": {"metrics": ["ece15"]}}})
     assert "contrasts.rlcr.metrics.0: 'ece15' is not allowed. Known: auroc, brier, " in message
+    message = problems({"contrasts": {"rlcr": {"metrics": ["auroc", "log_loss"]}}})
+    assert "contrasts.rlcr.metrics: 'log_loss' is not computed." in message
+    resolve(merged(EMBEDDED, {"contrasts": {"rlcr": {"metrics": ["e_aurc"]}}, "metrics": {"further": ["e_aurc"]}}))
 
 
 def test_at_most_ten_problems_are_listed():

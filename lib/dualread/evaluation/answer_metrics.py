@@ -5,7 +5,8 @@ The ECE has no kernel, because a resample adds the chance error that it contains
 """
 
 from collections.abc import Callable
-from math import sqrt
+from math import inf, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,14 @@ from dualread.evaluation.columns import Columns, on_columns
 from dualread.evaluation.metric import AnswerMetric, BuildKernel, Metric
 from dualread.evaluation.metrics import calibration_chance, calibration_error, discrimination, selective
 from dualread.evaluation.statistics.clusters import Clusters, effective_number, undefined
-from dualread.evaluation.statistics.kernels import Kernel, linear_kernel, mean_kernel, rank_kernel
-from dualread.evaluation.statistics.t_replicates import spread_of_losses, spread_of_ranks, t_stretch
+from dualread.evaluation.statistics.kernels import Kernel, error_kernel, linear_kernel, mean_kernel, rank_kernel
+from dualread.evaluation.statistics.t_replicates import (
+    spread_at_tpr,
+    spread_of_log_losses,
+    spread_of_losses,
+    spread_of_ranks,
+    t_stretch,
+)
 
 # It needs random signs, so that `estimates` computes it, and its mean over data sets says nothing.
 ECE_NOISE_FLOOR = Metric(
@@ -81,8 +88,26 @@ def _mean_of(losses: Callable[[Columns], np.ndarray]) -> BuildKernel:
 
 
 def _ranks(answers: Columns, image: np.ndarray, n_images: int) -> Kernel:
-    """Return the kernel of AUROC and AURC, which need to know the same of a resample."""
+    """Return the kernel of AUROC, AURC and E-AURC, which need to know the same of a resample."""
     return rank_kernel(answers["confidence"], answers["correct"], image, n_images)
+
+
+def _errors(answers: Columns, image: np.ndarray, n_images: int) -> Kernel:
+    """Return the kernel of what is known of wrong answers that are found, or kept, at each confidence."""
+    return error_kernel(answers["confidence"], answers["correct"], image, n_images)
+
+
+def _log_losses(answers: Columns, image: np.ndarray, n_images: int) -> Kernel:
+    """Return the kernel of the log loss; it is undefined if any row's is infinite."""
+    losses = calibration_error.log_losses(answers["confidence"], answers["correct"])
+    return mean_kernel(losses, image, n_images) if np.isfinite(losses).all() else undefined
+
+
+def _brier_part(part: str, head: str, **declared: Any) -> AnswerMetric:
+    def value(rows: Columns) -> float:
+        return getattr(calibration_error.brier_parts(rows["confidence"], rows["correct"]), part)
+
+    return AnswerMetric(name=f"brier_{part}", head=head, value=value, is_of_probabilities=True, **declared)
 
 
 def _squared_calibration_error(answers: Columns, image: np.ndarray, n_images: int) -> Kernel:
@@ -217,7 +242,7 @@ IMAGES_IN_EFFECT = AnswerMetric(
     is_count=True,
 )
 
-# In the order of the metrics table.
+# In the order of the metrics table; `FURTHER_METRICS` follow.
 ANSWER_METRICS: dict[str, AnswerMetric] = {
     metric.name: metric
     for metric in (
@@ -226,23 +251,57 @@ ANSWER_METRICS: dict[str, AnswerMetric] = {
         *(IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG, IMAGES_IN_EFFECT),
     )
 }
-# Two methods can be compared by these.
-WITH_REPLICATES = tuple(name for name, metric in ANSWER_METRICS.items() if metric.kernel)
-# A study stores their replicates.
-STORED = tuple(name for name, metric in ANSWER_METRICS.items() if metric.is_stored)
-# These have intervals of percentiles, which are wide, and cover more often than 95%, on fewer than `FEW_IMAGES` images
-# with the rarer kind of answer.
-WITH_PERCENTILES = tuple(name for name in WITH_REPLICATES if not ANSWER_METRICS[name].counts)
-FEW_IMAGES = 10
 
 # Metrics that others report besides: `dualread evaluate` has them all, a study those that its `metrics.further` names.
-# They are functions of AURC and accuracy, or another choice of bins, and have no intervals of their own.
+# Functions of AURC and accuracy, and those of bins, which contain an error by chance, have no intervals of their own.
 ECE_EQUAL_MASS = AnswerMetric(
     name="ece15_equal_mass",
     head="ECE, equal mass",
     better="lower",
     value=on_columns(calibration_error.ece_equal_mass, "confidence", "correct"),
     is_of_probabilities=True,
+)
+LOG_LOSS = AnswerMetric(
+    name="log_loss",
+    head="Log loss",
+    better="lower",
+    value=on_columns(calibration_error.log_loss, "confidence", "correct"),
+    kernel=_log_losses,
+    spread=spread_of_log_losses,
+    is_of_probabilities=True,
+    is_skewed=True,
+    largest=inf,
+)
+# Their reliability contains an error by chance, as the ECE does.
+BRIER_PARTS = (
+    _brier_part("reliability", "Brier rel.", better="lower"),
+    _brier_part("resolution", "Brier res.", better="higher", is_signed=True),
+    _brier_part("uncertainty", "Brier unc.", is_of_actor=True),
+)
+AUPR_ERRORS = AnswerMetric(
+    name="aupr_errors",
+    head="AUPR-E",
+    better="higher",
+    value=on_columns(discrimination.aupr_errors, "confidence", "correct"),
+    kernel=_errors,
+    spread=spread_of_ranks,
+)
+ERROR_RATE = AnswerMetric(
+    name="error_rate",
+    head="Err.",
+    better="lower",
+    is_of_actor=True,
+    value=lambda rows: discrimination.accuracy(~rows["correct"]),
+    counts=lambda rows: ~rows["correct"],
+)
+FPR_AT_95_TPR = AnswerMetric(
+    name="fpr_at_95_tpr",
+    head="FPR@95",
+    better="lower",
+    value=on_columns(discrimination.fpr_at_95_tpr, "confidence", "correct"),
+    kernel=_errors,
+    spread=spread_at_tpr,
+    is_skewed=True,
 )
 AUARC = AnswerMetric(
     name="auarc",
@@ -255,6 +314,9 @@ E_AURC = AnswerMetric(
     head="E-AURC",
     better="lower",
     value=on_columns(selective.e_aurc, "confidence", "correct"),
+    kernel=_ranks,
+    spread=spread_of_ranks,
+    is_skewed=True,
 )
 PREDICTION_REJECTION_RATIO = AnswerMetric(
     name="prediction_rejection_ratio",
@@ -265,5 +327,18 @@ PREDICTION_REJECTION_RATIO = AnswerMetric(
 )
 
 FURTHER_METRICS: dict[str, AnswerMetric] = {
-    metric.name: metric for metric in (ECE_EQUAL_MASS, AUARC, E_AURC, PREDICTION_REJECTION_RATIO)
+    metric.name: metric
+    for metric in (
+        *(ECE_EQUAL_MASS, LOG_LOSS, *BRIER_PARTS),
+        *(AUPR_ERRORS, ERROR_RATE, FPR_AT_95_TPR, AUARC, E_AURC, PREDICTION_REJECTION_RATIO),
+    )
 }
+ALL_METRICS = ANSWER_METRICS | FURTHER_METRICS
+# Two methods can be compared by these.
+WITH_REPLICATES = tuple(name for name, metric in ALL_METRICS.items() if metric.kernel)
+# A study stores their replicates, those of `FURTHER_METRICS` if it names them.
+STORED = tuple(name for name in WITH_REPLICATES if name in FURTHER_METRICS or ANSWER_METRICS[name].is_stored)
+# These have intervals of percentiles, which are wide, and cover more often than 95%, on fewer than `FEW_IMAGES` images
+# with the rarer kind of answer.
+WITH_PERCENTILES = tuple(name for name in WITH_REPLICATES if not ALL_METRICS[name].counts)
+FEW_IMAGES = 10

@@ -8,7 +8,7 @@ Where a seed or a data set has no value, the mean has none either and gives the 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from operator import sub
 from statistics import mean, stdev
 from typing import TypeVar
@@ -16,7 +16,7 @@ from typing import TypeVar
 import polars as pl
 
 from dualread.errors import ConfigError, did_you_mean
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, IMAGES_IN_EFFECT
+from dualread.evaluation.answer_metrics import ALL_METRICS, IMAGES_IN_EFFECT
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.evaluation.samples import Read, Sample, mean_sample, seed_by_image
 from dualread.evaluation.statistics.clusters import InEffect
@@ -43,6 +43,7 @@ class OverSeeds:
         sample: What is known about the mean over other images; None without an estimate.
         samples: The same for the value of every seed; they say how far images move seeds together.
         is_signed: Whether it can be negative, as method minus baseline.
+        largest: Its largest possible value, or that of a side of a difference.
         n: The smallest number of rows of any run.
         n_clusters: The smallest number of distinct source images of any run.
         short: The sides, source and donor, of which the decisive set of any run has too few images.
@@ -54,6 +55,7 @@ class OverSeeds:
     sample: Sample | None = None
     samples: Mapping[int, Sample] = field(default_factory=dict)
     is_signed: bool = False
+    largest: float = 1.0
     n: int
     n_clusters: int
     short: tuple[str, ...]
@@ -64,6 +66,7 @@ class OverSeeds:
         reasons = [f"{n}: {value.reason}" for n, value in ((name, self), (other_name, other)) if value.reason]
         counts = {
             "is_signed": True,
+            "largest": max(self.largest, other.largest),
             "n": min(self.n, other.n),
             "n_clusters": min(self.n_clusters, other.n_clusters),
             "short": tuple(side for side in FEW_IMAGES_OF if side in {*self.short, *other.short}),
@@ -108,7 +111,9 @@ class OverSeeds:
             low, high = self.sample.limits(self.estimate, self.is_signed) or (None, None)
             n_undefined = self.sample.n_undefined()
             if low is not None and high is not None and (variance := self._variance_retrained):
-                interval = difference_interval if self.is_signed else logit_interval
+                interval = logit_interval
+                if self.is_signed or self.largest > 1.0:
+                    interval = partial(difference_interval, low=-self.largest, high=self.largest)
                 wider = interval(self.estimate, variance) if variance.value > _ROUNDED else None
                 low_retrained, high_retrained = (min(low, wider[0]), max(high, wider[1])) if wider else (low, high)
         return {
@@ -153,7 +158,7 @@ class Results:
     def value(self, cell: Cell, method: str) -> OverSeeds:
         """Return the metric of `cell` across the seeds of a method."""
         rows, (backbone, dataset, split, metric) = self._rows[cell, method], cell
-        declared = ANSWER_METRICS.get(metric)  # None: a metric of donor pairs
+        declared = ALL_METRICS.get(metric)  # None: a metric of donor pairs
         fields = {
             "n": min(row["n"] for row in rows.values()),
             "n_clusters": min(row["n_clusters"] for row in rows.values()),
@@ -179,14 +184,15 @@ class Results:
         of_members = (self._rows.get(((backbone, member, split, metric), method), {}) for member in members)
         named = next((row["reason"] for of_member in of_members for row in of_member.values() if row["reason"]), None)
         fields["reason"] = next((named or images.reason for images in shown if images.reason), None)
-        fields["is_signed"] = declared is not None and declared.is_signed  # as every difference, it can be negative
+        if declared:
+            fields |= {"is_signed": declared.is_signed, "largest": declared.largest}
         return OverSeeds(estimate=mean(by_seed.values()), by_seed=by_seed, **fields)
 
     def _carriers(self, cell: Cell, method: str) -> int:
         """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""
         *_, metric = cell
         counted = [row["n_clusters"] for row in self._rows[cell, method].values()]
-        if (declared := ANSWER_METRICS.get(metric)) and declared.is_of_ranks:
+        if (declared := ALL_METRICS.get(metric)) and declared.is_of_ranks:
             backbone, dataset, split, _ = cell
             for kind in ("images_with_right", "images_with_wrong"):
                 rows = self._rows[(backbone, dataset, split, kind), method].values()

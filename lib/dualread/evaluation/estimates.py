@@ -11,11 +11,10 @@ import numpy as np
 from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import (
-    ANSWER_METRICS,
+    ALL_METRICS,
     FURTHER_METRICS,
     NOISE_FLOOR,
     WITH_PERCENTILES,
-    WITH_REPLICATES,
 )
 from dualread.evaluation.columns import CellColumns, Columns, OfColumns, all_rows
 from dualread.evaluation.metric import AnswerMetric, PairMetric
@@ -49,7 +48,7 @@ class MethodEstimates:
     """What it takes to compare a method with others on the same questions.
 
     Attributes:
-        replicates: By metric of answers, float64 [B].
+        replicates: By metric of answers, and `controls.SHUFFLED_AUROC`, float64 [B].
         pairs: By metric of `pair_metrics.COMPARABLE`, its value pair by pair.
     """
 
@@ -71,19 +70,21 @@ def estimate(
         draws: Resamples of the manifest's images, shared by all subsets and metrics.
         further: Names of `FURTHER_METRICS` to compute as well.
     """
-    answer_metrics = {**ANSWER_METRICS, **{name: metric for name, metric in FURTHER_METRICS.items() if name in further}}
+    answer_metrics = {
+        name: metric for name, metric in ALL_METRICS.items() if name in further or name not in FURTHER_METRICS
+    }
     rows = []
     parts = {subset: cell if subset == "all" else cell.of_type(subset) for subset in SUBSETS}
     complete = [subset for subset, part in parts.items() if len(part.answers) == len(cell.answers)]
     # A part that is the whole has its replicates.
-    resampled = replicates({name: part for name, part in parts.items() if name == "all" or name not in complete}, draws)
+    apart = {name: part for name, part in parts.items() if name == "all" or name not in complete}
+    resampled = replicates(apart, draws, further)
     for subset in SUBSETS:
         part = parts.pop(subset)  # what is known about a part is freed after its turn
         known = resampled["all" if subset in complete else subset]
         rows += subset_rows(subset, part, draws, answer_metrics, known)
-    kept = {name: resampled["all"][name] for name in WITH_REPLICATES}
     pairs = {} if isinstance(cell.pairs, str) else stored_pairs(cell.pairs)
-    return rows, MethodEstimates(replicates=kept, pairs=pairs)
+    return rows, MethodEstimates(replicates=resampled["all"], pairs=pairs)
 
 
 def subset_rows(

@@ -37,6 +37,13 @@ METRICS = {
     "calibration_in_the_large": "0 if confidence is right on average; negative if it is too high",
     "calibration_slope": "1 if calibrated; below 1 if confidences are too extreme",
     "ece15_equal_mass": "calibration error over 15 bins of about equally many answers; lower is better",
+    "log_loss": "mean of -log of what the confidence gave to what happened; lower is better, .693 says nothing",
+    "brier_reliability": "part of brier: squared calibration error over 15 bins, with that by chance; lower is better",
+    "brier_resolution": "part of brier, subtracted: how far confidence tells answers apart; higher is better",
+    "brier_uncertainty": "part of brier that no confidence changes: accuracy * (1 - accuracy)",
+    "aupr_errors": "average precision of finding wrong answers by low confidence; error_rate is chance",
+    "error_rate": "share of wrong answers: the aupr_errors of a constant confidence",
+    "fpr_at_95_tpr": "share of wrong answers kept where confidence keeps 95% of the right ones; lower is better",
     "auarc": "mean share of correct answers among the k most confident, over all k: 1 - aurc; higher is better",
     "e_aurc": "aurc minus that of the best order of these answers; 0 is best",
     "prediction_rejection_ratio": (

@@ -12,7 +12,7 @@ import numpy as np
 from dualread.evaluation.columns import Columns, Mask, OfColumns, all_rows
 from dualread.evaluation.statistics.jackknife import PairShifts, pair_shifts
 from dualread.evaluation.statistics.kernels import Kernel
-from dualread.evaluation.statistics.t_replicates import Spread, spread_of_ranks
+from dualread.evaluation.statistics.t_replicates import Spread, spread_at_tpr, spread_of_ranks
 
 # Builds a kernel from the answers, the number of each answer's image, int [n], and the number of images.
 BuildKernel = Callable[[Columns, np.ndarray, int], Kernel]
@@ -66,6 +66,7 @@ class AnswerMetric(Metric):
         is_of_probabilities: Whether confidences have to be probabilities; other metrics compare them with each other.
         is_skewed: Whether a difference rests on few images where most answers are right, or few wrong and confident.
         is_signed: Whether the value can be negative.
+        largest: The largest possible value, or infinity.
         is_stored: Whether a study stores the replicates, because its tables compare methods by the metric.
     """
 
@@ -76,12 +77,13 @@ class AnswerMetric(Metric):
     is_of_probabilities: bool = False
     is_skewed: bool = False
     is_signed: bool = False
+    largest: float = 1.0
     is_stored: bool = False
 
     @property
     def is_of_ranks(self) -> bool:
         """Whether a difference rests on the images with the rarer kind of answer, right or wrong."""
-        return self.spread is spread_of_ranks
+        return self.spread in (spread_at_tpr, spread_of_ranks)
 
 
 @dataclass(frozen=True, kw_only=True)

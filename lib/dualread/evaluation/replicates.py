@@ -6,13 +6,13 @@ spread that its images call for (`statistics.t_replicates`). Means over pairs of
 `pair_metrics`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import scipy  # loads its submodules when they are first used
 
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
+from dualread.evaluation.answer_metrics import ALL_METRICS, FURTHER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.metric import BuildKernel
@@ -50,8 +50,10 @@ class MetricReplicates(NamedTuple):
         return None if np.isnan(ends).any() else (float(ends[0]), float(ends[1]))
 
 
-def replicates(cells: Mapping[str, CellColumns], draws: ClusterDraws) -> dict[str, dict[str, np.ndarray]]:
-    """Return, by cell, the replicates of each of `WITH_REPLICATES`, and of `SHUFFLED_AUROC` where it has rows.
+def replicates(
+    cells: Mapping[str, CellColumns], draws: ClusterDraws, further: Collection[str] = ()
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return, by cell, the replicates of `WITH_REPLICATES`, of further ones `further`, and of `SHUFFLED_AUROC`.
 
     Each is float64 [B], NaN where it is undefined. All of a metric are NaN where the images on which it rests have
     no interval (`statistics.clusters.InEffect`). A cell without answers is not resampled. Images are drawn once for all
@@ -60,25 +62,34 @@ def replicates(cells: Mapping[str, CellColumns], draws: ClusterDraws) -> dict[st
     Args:
         cells: Cells of the same images, by any name: a cell and its parts.
         draws: Resamples of the images.
+        further: Names of `FURTHER_METRICS`; of the others of them, nothing is returned.
     """
-    resampled = raw_replicates(cells, draws)
+    resampled = raw_replicates(cells, draws, further)
+    computed = _computed(further)
     nothing = np.full(draws.replicates if draws.cluster_ids else 0, np.nan)
     return {
         cell: {
             name: resampled[cell, name].spread_out() if (cell, name) in resampled else nothing
-            for name in _names(columns)
+            for name in (*computed, *(() if isinstance(columns.shuffled, str) else (SHUFFLED_AUROC.name,)))
         }
         for cell, columns in cells.items()
     }
 
 
-def raw_replicates(cells: Mapping[str, CellColumns], draws: ClusterDraws) -> dict[tuple[str, str], MetricReplicates]:
+def _computed(further: Collection[str]) -> list[str]:
+    return [name for name in WITH_REPLICATES if name in further or name not in FURTHER_METRICS]
+
+
+def raw_replicates(
+    cells: Mapping[str, CellColumns], draws: ClusterDraws, further: Collection[str] = ()
+) -> dict[tuple[str, str], MetricReplicates]:
     """Return, by cell and metric, what `replicates` are made of; nothing for a cell without answers."""
+    computed = _computed(further)
     kernels: dict[str | tuple[str, ...], Kernel] = {}
     spreads: dict[tuple[str, str], tuple[Spread | None, Clusters]] = {}
     for cell, columns in cells.items():
         if len(columns.answers):
-            found_kernels, found_spreads = _of_cell(columns, draws)
+            found_kernels, found_spreads = _of_cell(columns, draws, computed)
             kernels |= {_within(cell, names): kernel for names, kernel in found_kernels.items()}
             spreads |= {(cell, name): spread for name, spread in found_spreads.items()}
     n_rows = max((len(columns.answers) for columns in cells.values()), default=0)
@@ -90,22 +101,18 @@ def raw_replicates(cells: Mapping[str, CellColumns], draws: ClusterDraws) -> dic
     }
 
 
-def _names(cell: CellColumns) -> tuple[str, ...]:
-    return (*WITH_REPLICATES, *(() if isinstance(cell.shuffled, str) else (SHUFFLED_AUROC.name,)))
-
-
 def _within(cell: str, names: str | tuple[str, ...]) -> str | tuple[str, ...]:
     return tuple(f"{cell}/{name}" for name in names) if isinstance(names, tuple) else f"{cell}/{names}"
 
 
 def _of_cell(
-    cell: CellColumns, draws: ClusterDraws
+    cell: CellColumns, draws: ClusterDraws, computed: Collection[str]
 ) -> tuple[dict[str | tuple[str, ...], Kernel], dict[str, tuple[Spread | None, Clusters]]]:
     """Return the kernel of each metric of a cell, and its spread with the images on which it rests."""
     answers, n_images = cell.answers, len(draws.cluster_ids)
     images = Clusters.of(answers["correct"], answers.cluster("cluster_id", draws), n_images)
-    kernels = {names: images.resampled(kernel) for names, kernel in _kernels(answers, draws).items()}
-    spreads = {name: (ANSWER_METRICS[name].spread, images) for name in WITH_REPLICATES}
+    kernels = {names: images.resampled(kernel) for names, kernel in _kernels(answers, draws, computed).items()}
+    spreads = {name: (ALL_METRICS[name].spread, images) for name in computed}
     if not isinstance(shuffled := cell.shuffled, str):
         confidence, correct = shuffled["confidence_shuffled"], shuffled["correct_shuffled"]
         image = shuffled.cluster("source_cluster_id", draws)
@@ -115,16 +122,17 @@ def _of_cell(
     return kernels, spreads
 
 
-def _kernels(answers: Columns, draws: ClusterDraws) -> dict[str | tuple[str, ...], Kernel]:
-    """Return the kernel of each metric; metrics that share one are its key together."""
+def _kernels(answers: Columns, draws: ClusterDraws, computed: Collection[str]) -> dict[str | tuple[str, ...], Kernel]:
+    """Return the kernel of each metric; all metrics that share one, computed or not, are its key together."""
     sharing: dict[BuildKernel, list[str]] = {}
     for name in WITH_REPLICATES:
-        if build := ANSWER_METRICS[name].kernel:
+        if build := ALL_METRICS[name].kernel:
             sharing.setdefault(build, []).append(name)
     image, n_images = answers.cluster("cluster_id", draws), len(draws.cluster_ids)
     return {
         names[0] if len(names) == 1 else tuple(names): build(answers, image, n_images)
         for build, names in sharing.items()
+        if not set(names).isdisjoint(computed)
     }
 
 

@@ -22,7 +22,13 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS, WITH_PERCENTILES, WITH_REPLICATES
+from dualread.evaluation.answer_metrics import (
+    ALL_METRICS,
+    ANSWER_METRICS,
+    FURTHER_METRICS,
+    WITH_PERCENTILES,
+    WITH_REPLICATES,
+)
 from dualread.evaluation.columns import CellColumns, all_rows
 from dualread.evaluation.contrasts import OverSeeds, tested
 from dualread.evaluation.estimates import subset_rows
@@ -39,7 +45,7 @@ __all__ = ["FEWEST", "by_group", "worst_groups"]
 
 FEWEST = 10  # clusters of a group that has intervals
 _GROUP = "group"
-_METRICS: Mapping[str, Metric] = {**ANSWER_METRICS, **FURTHER_METRICS, **PAIR_METRICS}
+_METRICS: Mapping[str, Metric] = {**ALL_METRICS, **PAIR_METRICS}
 _OF_DIFFERENCE = {"difference": "estimate", "difference_low": "low", "difference_high": "high"}
 _OF_DIFFERENCE |= {name: name for name in ("p", "p_at_most", "p_holm", "p_holm_at_most")}
 _Side = tuple[bool, str | None]  # whether it is the rest, and the group; None are the rows without one
@@ -67,7 +73,7 @@ def by_group(
         tables[name] = (
             rows if isinstance(rows, str) else rows.join(named, on="sample_id", how="left", maintain_order="left")
         )
-    of_column = _Grouped(CellColumns.of(replace(joined, **tables)), draws)
+    of_column = _Grouped(CellColumns.of(replace(joined, **tables)), draws, further)
     metrics = {**ANSWER_METRICS, **{name: FURTHER_METRICS[name] for name in further}}
     rows = [row for name in of_column.names for row in of_column.rows(name, metrics)]
     for metric in dict.fromkeys(row["metric"] for row in rows):
@@ -85,7 +91,7 @@ class _Grouped:
         names: The groups, sorted; None last, if there are answers without one.
     """
 
-    def __init__(self, cell: CellColumns, draws: ClusterDraws) -> None:
+    def __init__(self, cell: CellColumns, draws: ClusterDraws, further: Collection[str]) -> None:
         self._cell, self._draws = cell, draws
         self.names = sorted(set(cell.answers[_GROUP]), key=lambda name: (name is None, name))
         self._parts = {side: cell.where(_GROUP, partial(_is_in, side)) for side in self._all_sides()}
@@ -93,7 +99,7 @@ class _Grouped:
             side: part.answers.n_distinct("cluster_id", all_rows(part.answers)) for side, part in self._parts.items()
         }
         large = {str(side): part for side, part in self._parts.items() if self._n[side] >= FEWEST}
-        self._replicates = raw_replicates(large, draws)
+        self._replicates = raw_replicates(large, draws, further)
         self._pairs = {} if isinstance(cell.pairs, str) else stored_pairs(cell.pairs)
 
     def _all_sides(self) -> Iterator[_Side]:
@@ -170,7 +176,7 @@ class _Grouped:
             if np.isnan(values).all():
                 return np.nan, None
             return float(np.nanmean(values)), mean_sample([[replace(self._pairs[metric], values=values)]], n_images=0)
-        raw, declared = self._replicates[str(side), metric], ANSWER_METRICS[metric]
+        raw, declared = self._replicates[str(side), metric], ALL_METRICS[metric]
         n_images = raw.images.n_rarer if declared.is_of_ranks else raw.images.in_effect.n
         is_skewed = declared.is_skewed or raw.images.in_effect.is_uneven
         return raw.estimate, Resampled(replicates=raw.spread_out(), n_images=n_images, is_skewed=is_skewed)

@@ -16,7 +16,7 @@ from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import names_of
 
 _COUNT = "{}_undefined_replicates"
-_OF_ANSWERS = (*ANSWER_METRICS, NOISE_FLOOR, *map(_COUNT.format, WITH_PERCENTILES))
+_OF_ANSWERS = (*ANSWER_METRICS, NOISE_FLOOR)
 _OF_OTHERS = (
     *(*PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS),
     _COUNT.format(controls.SHUFFLED_AUROC.name),
@@ -39,7 +39,9 @@ def without_confidences(
         conditions: The conditions that have metrics of their own, see `side_by_side.conditions_of`.
         further: Names of `answer_metrics.FURTHER_METRICS` that the study computes as well.
     """
-    of_answers = (*_OF_ANSWERS, *further)
+    computed = {*ANSWER_METRICS, *further}
+    counted = (_COUNT.format(name) for name in WITH_PERCENTILES if name in computed)
+    of_answers = (*_OF_ANSWERS, *further, *counted)
     at_risks = tuple(names_of(target_risk_percent))
     for subset in SUBSETS:
         asked = questions if subset == "all" else questions.filter(answer_type=subset)

@@ -22,6 +22,8 @@ def temperature_notes(log_odds: np.ndarray, calibration: Examples) -> dict[str, 
 
 def branch_scores(reader: FittedReader, log_odds: np.ndarray) -> Scores:
     """Return uncalibrated log-odds [n] as score and sigmoid(log-odds / T) as confidence (eq:branch_calibration)."""
+    if not reader.weights.notes:
+        return _uncalibrated(log_odds)
     return scores_from_log_odds(log_odds, log_odds / temperature(reader))
 
 
@@ -57,9 +59,15 @@ def platt_notes(
 
 def platt_scores(reader: FittedReader, score: np.ndarray) -> Scores:
     """Return `score` [n] with the confidence that the reader's Platt map gives it; no value is imputed."""
-    notes = reader.weights.notes
+    if not (notes := reader.weights.notes):
+        return _uncalibrated(score)
     platt = Platt(slope=notes["platt_slope"], intercept=notes["platt_intercept"], clipped=notes["platt_clipped"])
     return _scores(score, platt.confidence(score))
+
+
+def _uncalibrated(score: np.ndarray) -> Scores:
+    """Return `score` of a reader that nothing was fitted for; its confidences are imputed."""
+    return Scores(score=score, confidence=np.full(len(score), 0.5), imputed=np.ones(len(score), dtype=np.bool_))
 
 
 def _scores(score: np.ndarray, confidence: np.ndarray) -> Scores:

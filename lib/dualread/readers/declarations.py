@@ -11,6 +11,8 @@ Each declaration is one assignment of a literal at top level, and has a default:
         fitted) or "score" (views of all answers, including those). Default: never.
     NULL: bool. Whether the method is a null: it sees neither the image nor a state. A method that does not exceed
         it has not been shown to use the image. Default: False.
+    SCORES_UNFITTED: bool. Whether `score` gives the score before anything is fitted (`calibrated` does): the fit only
+        turns it into a confidence. Default: False.
 
 A class `Settings` says what the config may set (`schema.base.settings_class`).
 """
@@ -21,8 +23,11 @@ from typing import Any
 from dualread import plugins
 from dualread.errors import ConfigError
 
-_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False}
-_ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score"), "NULL": (False, True)}
+_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False, "SCORES_UNFITTED": False}
+_ALLOWED = {
+    **{"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score")},
+    **dict.fromkeys(("NULL", "SCORES_UNFITTED"), (False, True)),
+}
 
 
 def name_of(module: str) -> str:

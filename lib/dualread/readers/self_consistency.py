@@ -16,6 +16,7 @@ from dualread.readers.replies import sampled_answers
 from dualread.schema.base import Positive, Section
 
 FITTED_ON = "validation"
+SCORES_UNFITTED = True
 VIEWS = "score"
 
 

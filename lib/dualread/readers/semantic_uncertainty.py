@@ -20,6 +20,7 @@ from dualread.readers.replies import sampled_answers
 from dualread.schema.base import Section
 
 FITTED_ON = "validation"
+SCORES_UNFITTED = True
 VIEWS = "score"
 
 

@@ -20,6 +20,7 @@ from dualread.schema.base import Wire
 
 FEATURES: tuple[str, ...] = ("answer_log_prob",)
 FITTED_ON = "train"
+SCORES_UNFITTED = True
 
 LARGEST_LOG_PROB = float(np.log1p(-(2.0**-24)))
 

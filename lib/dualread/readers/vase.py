@@ -31,6 +31,7 @@ from dualread.readers.replies import sampled_answers
 from dualread.schema.base import AtLeast0, Section
 
 FITTED_ON = "validation"
+SCORES_UNFITTED = True
 VIEWS = "score"
 
 

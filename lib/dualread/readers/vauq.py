@@ -24,6 +24,7 @@ from dualread.readers.calibrated import platt_notes, platt_scores
 from dualread.schema.base import AtLeast0, Section
 
 FITTED_ON = "validation"
+SCORES_UNFITTED = True
 VIEWS = "score"
 
 

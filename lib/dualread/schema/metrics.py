@@ -6,12 +6,15 @@ from pydantic import AfterValidator, Field
 
 from dualread.schema.base import AtLeastOne, Distinct, Listed, Name, Names, Section
 
+# What others report besides (`evaluation.answer_metrics.FURTHER_METRICS`): with intervals, and the others.
+FurtherCompared = Literal["log_loss", "aupr_errors", "fpr_at_95_tpr", "e_aurc"]
+_WithoutReplicates = Literal["error_rate", "ece15_equal_mass", "auarc", "prediction_rejection_ratio"]
+_BrierPart = Literal["brier_reliability", "brier_resolution", "brier_uncertainty"]
+FurtherMetric = Literal[FurtherCompared, _BrierPart, _WithoutReplicates]
+
+
 # By these, methods can be compared.
-Metric = Literal["auroc", "brier", "squared_calibration_error", "natural_ccg_auc", "strict_ccg_auc"]
-
-
-# What others report besides (`evaluation.answer_metrics.FURTHER_METRICS`).
-FurtherMetric = Literal["ece15_equal_mass", "auarc", "e_aurc", "prediction_rejection_ratio"]
+Metric = Literal["auroc", "brier", "squared_calibration_error", "natural_ccg_auc", "strict_ccg_auc", FurtherCompared]
 
 
 # With fewer, no resample is beyond a 95% interval on a side, and no p-value is .05 or less: 2 / (39 + 1) = .05.
@@ -40,7 +43,7 @@ class Metrics(Section):
     target_risk_percent: Distinct[Annotated[int, Field(ge=0, le=99)]]
     """Risks for which the coverage is reported."""
     further: Distinct[FurtherMetric] | None = None
-    """Metrics that are computed besides; a table shows them if it names them."""
+    """Metrics that are computed besides; the tables estimators, field, intervals and paired have columns for them."""
 
 
 class Contrast(Section):
@@ -55,7 +58,7 @@ class Contrast(Section):
     split: Literal["validation", "test"] | None = None
     """The split; without it, test."""
     metrics: AtLeastOne[Metric] | None = None
-    """The metrics; without it, all."""
+    """The metrics; without it, all. Some have to be named in `metrics.further`, too."""
 
 
 class MethodSpec(Section):

@@ -1,6 +1,6 @@
 """Methods and their readers: what a study says of them, and what the stages that fit and score are told."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -118,6 +118,8 @@ class FitReadersSpec(ReaderSpec):
     scoring: ScoringSpec
     same_as: str | None = None
     """The actor whose checkpoint answers, if it is another one."""
+    uncalibrated: Literal[True] | None = None
+    """Whether nothing is fitted, so that it gives scores alone."""
 
 
 class ScoreAnswersSpec(ReaderSpec):

@@ -60,7 +60,7 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     for dataset, split in shards:  # one after the other, because each may fill the memory
         judged, kept, n = _judged(spec, (dataset, split), inputs, thresholds)
         rows += [{"dataset": dataset, "split": split, **row} for row in judged]
-        tensors = {name: kept.replicates[name] for name in STORED}
+        tensors = {name: values for name, values in kept.replicates.items() if name in STORED}
         for name, of_pairs in kept.pairs.items():
             tensors |= {name: of_pairs.values, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in tensors.items()}

@@ -13,7 +13,7 @@ from pathlib import Path
 from dualread.digests import artifact_digest
 from dualread.errors import ReaderError
 from dualread.readers.artifact import features_read, load_reader, save_reader
-from dualread.readers.base import Examples, FittedReader, fit_or_reason, score, settings_of
+from dualread.readers.base import Examples, FittedReader, Weights, fit_or_reason, score, settings_of
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import NAME, STATES, states_of_shard
 from dualread.schema.readers import FitReadersSpec
@@ -34,12 +34,14 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     arguments = (spec.examples, spec.views, spec.of_parents or ())
     examples = read_examples(*arguments, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
-    weights, unfitted = fit_or_reason(module, examples, spec.settings, parents, seed)
+    weights, unfitted = Weights(), None
+    if not spec.uncalibrated:
+        weights, unfitted = fit_or_reason(module, examples, spec.settings, parents, seed)
     states = None
     if "features" in inputs:
         header = states_of_shard(inputs["features"] / "features.safetensors", where)
         states = header.model_dump(include=set(States.model_fields))
-    parts = {role: examples.partition(role) for role in PARTITIONS[spec.examples.split]}
+    parts = {role: examples.partition(role) for role in PARTITIONS.get(spec.examples.split, ())}
     partitions = {role: {"n": len(part), "n_correct": int(part.correct.sum())} for role, part in parts.items()}
     provenance = {
         **spec.run,

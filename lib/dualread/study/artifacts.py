@@ -213,6 +213,7 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
                     settings=self._study.methods[method].settings,
                     examples=DatasetSplit(**shard_fields(self._shards.fitted_shard(method)[:2])),
                     scoring=self._shards.scoring(method, w.backbone),
+                    uncalibrated=True if method in self._shards.uncalibrated else None,
                 ),
                 **inputs(method),
             )

@@ -6,6 +6,7 @@ Each check yields a line per problem: where, what, the value, what was expected.
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
 from dualread import plugins
 from dualread.evaluation.side_by_side import conditions_of
@@ -14,7 +15,7 @@ from dualread.readers.declarations import problems
 from dualread.schema.answers import name_and_settings
 from dualread.schema.base import settings_class
 from dualread.schema.data import Dataset
-from dualread.schema.metrics import Contrast
+from dualread.schema.metrics import Contrast, FurtherCompared
 from dualread.schema.readers import Method
 from dualread.schema.study import Config
 from dualread.schema.tables import Figure, Table
@@ -189,6 +190,9 @@ def _contrast_contradictions(name: str, contrast: Contrast, config: Config) -> I
     where, split = f"contrasts.{name}", contrast.split or "test"
     if name in config.tables:
         yield f"{where}: a table has this name, and may compare methods under it. Choose another name."
+    for metric in contrast.metrics or []:
+        if metric in get_args(FurtherCompared) and metric not in (config.metrics.further or []):
+            yield f"{where}.metrics: {metric!r} is not computed. Add it to metrics.further."
     if contrast.method == contrast.baseline:
         yield f"{where}: {contrast.method!r} is compared with itself. Name another baseline."
     for dataset in contrast.datasets or []:

@@ -4,7 +4,7 @@ Pure functions of the config, which `dualread.study.config.resolve` has checked;
 them into jobs. A shard is (data set, split, condition); a view of a shard is (data set, split, condition, view).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dualread import plugins
@@ -28,10 +28,12 @@ class StudyShards:
         base: The actor that is the backbone as it comes; None where all answers are given.
         given: Actors whose answers are given.
         answering: Actors that a method reads; nothing needs the answers of others.
+        uncalibrated: Methods that nothing is fitted for, which give scores alone; and the split of which a replay
+            describes how states are read.
     """
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
+    def __init__(self, config: Config, uncalibrated: Mapping[str, str] | None = None) -> None:
+        self._config, self.uncalibrated = config, uncalibrated or {}
         self.in_distribution = next(name for name, dataset in config.datasets.items() if dataset.id)
         self.base = next((name for name, actor in config.actors.items() if actor.is_base), None)
         self.given = given(config)
@@ -97,6 +99,8 @@ class StudyShards:
         Returns:
             The declared value; None or empty if none of the readers declares one.
         """
+        if what == "FITTED_ON" and method in self.uncalibrated:
+            return None
         declared = plugins.declared("readers", self._config.methods[method].reader, what)
         inherited = (self.reads(parent, what) for parent in self.parents(method).values())
         return declared or next((value for value in inherited if value), None)
@@ -111,7 +115,8 @@ class StudyShards:
 
         A reader that is fitted on nothing gets the training split, whose replay describes how states were read.
         """
-        return (self.in_distribution, self.reads(method, "FITTED_ON") or "train", "original")
+        split = self.reads(method, "FITTED_ON") or self.uncalibrated.get(method, "train")
+        return (self.in_distribution, split, "original")
 
     def views_of(self, method: str, step: str) -> list[str]:
         """Return the views that a method's reader reads when it is fitted (`step` "fit") or scores ("score")."""

@@ -2,11 +2,14 @@
 
 import json
 
+import polars as pl
 import pytest
+from scipy.stats import rankdata
 
 import dualread
 from dualread.apps import main as program
 from dualread.errors import ConfigError, DataError, DualReadError, ReaderError
+from dualread.evaluation.metrics import auroc
 from dualread.models.backbones.processor import load_processor
 from dualread.models.generation.transformers_engine import TransformersEngine
 from tests.tiny import MODEL, image
@@ -104,7 +107,7 @@ def test_what_cannot_be_asked_or_fitted_is_refused(tiny, folder):
     leak = [*examples(2), *({**row, "image": image(k)} for k, row in enumerate(examples(9, "fit", answer="yes")))]
     two = examples(2)
     for call, kind, said in (
-        (((tiny.checkpoint, two, "dualread"), {}), DataError, r"part 'fit'.*fitted on nothing: .*verbalized"),
+        ((("/nowhere", two, "dualread"), {}), DataError, r"part 'fit'.*need none: .*verbalized.* sc8"),
         (((tiny.checkpoint, two, "psr"), {"fit": two}), DataError, "where 2 of 2 examples have no reference"),
         (((tiny.checkpoint, two, "psr"), {"parts": "fit"}), ConfigError, "expected test, validation, or both"),
         (((3, two, "verbalized"), {}), DataError, "Expected a folder, owner/name of the hub, or a tuple"),
@@ -112,6 +115,25 @@ def test_what_cannot_be_asked_or_fitted_is_refused(tiny, folder):
     ):
         with pytest.raises(kind, match=said):
             dualread.confidences(*call[0], **call[1], folder=folder)
+
+
+def test_without_labels_methods_give_scores_and_no_probability(tiny, folder, monkeypatch):
+    monkeypatch.setattr("dualread.apps.answer.confidences.why_no_answer", lambda *_: None)  # no answer has a valid form
+    found = dualread.confidences(tiny.checkpoint, examples(4), METHODS, folder=folder, **QUICK)
+    names = [name for name in found.columns if name.startswith(("confidence_", "score_"))]
+    assert names == ["confidence_verbalized", "score_sequence_likelihood", "score_sc2"]
+    assert found["score_sc2"].to_list() == [0.0] * 4  # no sample agrees with an answer without a form
+    # As for a study that fits a temperature, whose scores are what it divides.
+    assert found["score_sequence_likelihood"].n_unique() > 1
+    labels = pl.Series("correct", [True, False, True, False])
+    graded = found.select("image_id", *names).with_columns(labels)
+    rows = {(row["method"], row["metric"]): row for row in dualread.evaluate(graded, replicates=0).metrics.to_dicts()}
+    of_ranks = rows["sequence_likelihood", "auroc"]["estimate"]
+    assert of_ranks == auroc(rankdata(found["score_sequence_likelihood"]) / 4, labels)
+    assert rows["sc2", "auroc"]["estimate"] == 0.5
+    for metric in ("ece15", "brier", "log_loss"):
+        assert rows["sequence_likelihood", metric]["estimate"] is None
+        assert rows["verbalized", metric]["estimate"] is not None
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

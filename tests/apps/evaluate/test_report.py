@@ -197,7 +197,7 @@ def test_files_have_full_precision(tmp_path):
     assert first == {path.name: path.read_bytes() for path in out.iterdir()}
 
 
-WITH_INTERVALS = ("accuracy", "hce90", *WITH_PERCENTILES)
+WITH_INTERVALS = ("accuracy", "error_rate", "hce90", *WITH_PERCENTILES)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))

@@ -7,16 +7,19 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.metrics import brier_score_loss
+from sklearn.metrics import log_loss as scikit_learns_log_loss
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics.calibration_error import (
     bins,
     brier,
+    brier_parts,
     calibration_in_the_large,
     calibration_slope,
     ece,
     ece_equal_mass,
     equal_mass_bins,
+    log_loss,
 )
 from tests.evaluation.metrics import literal
 from tests.evaluation.metrics.samples import cells
@@ -60,6 +63,47 @@ def test_brier_is_scikit_learns_in_any_order(cell, random):
     order = list(range(len(correct)))
     random.shuffle(order)
     assert brier(confidence[order], correct[order]) == value
+
+
+def test_the_parts_of_the_brier_score_by_hand():
+    # .8 with 3 of 4 right, .2 with none of 2 right; accuracy 1/2. Reliability (4 * .05^2 + 2 * .2^2) / 6 = .015,
+    # resolution (4 * .25^2 + 2 * .5^2) / 6 = .125, uncertainty 1/4: Brier .14
+    confidence, correct = [0.8] * 4 + [0.2] * 2, [True] * 3 + [False] * 3
+    assert brier_parts(confidence, correct) == pytest.approx((0.015, 0.125, 0.25), abs=1e-15)
+    # One bin with .5 wrong and .52 right: reliability .01^2; within it, variance .01^2 and covariance .01 * .5.
+    assert brier_parts([0.5, 0.52], [False, True]) == pytest.approx((0.0001, 0.0099, 0.25), abs=1e-15)
+    assert brier_parts([0.3, 0.3], [True, True]) == pytest.approx((0.49, 0.0, 0.0), abs=1e-15)
+
+
+@given(cells, st.sampled_from([1, 2, 15]), st.randoms())
+def test_the_parts_of_the_brier_score_add_up_to_it_in_any_order(cell, n_bins, random):
+    confidence, correct = cell
+    parts = brier_parts(confidence, correct, n_bins=n_bins)
+    assert parts.reliability - parts.resolution + parts.uncertainty == pytest.approx(brier(confidence, correct))
+    order = list(range(len(correct)))
+    random.shuffle(order)
+    assert brier_parts(confidence[order], correct[order], n_bins=n_bins) == parts
+
+
+def test_log_loss_by_hand_and_where_it_is_infinite():
+    # -ln(.8) of a right row and -ln(1 - .6) of a wrong one
+    assert log_loss([0.8, 0.6], [True, False]) == pytest.approx(-(np.log(0.8) + np.log(0.4)) / 2, abs=1e-15)
+    assert log_loss([1.0, 0.0], [True, False]) == 0.0  # certain and right costs nothing
+    with pytest.raises(UndefinedMetricError, match="2 of 4"):
+        log_loss([1.0, 0.0, 0.5, 1.0], [False, True, True, True])
+    assert log_loss([1.0, 0.5], [False, True], clip=0.01) == pytest.approx(-(np.log(0.01) + np.log(0.5)) / 2)
+    with pytest.raises(ValueError, match="clip"):
+        log_loss([0.5], [True], clip=0.5)
+
+
+@given(cells, st.randoms())
+def test_log_loss_is_scikit_learns_in_any_order(cell, random):
+    confidence, correct = np.clip(cell[0], 1e-6, 1 - 1e-6), cell[1]
+    expected = scikit_learns_log_loss(correct, confidence, labels=[False, True])
+    assert log_loss(confidence, correct) == pytest.approx(expected, abs=1e-9)
+    order = list(range(len(correct)))
+    random.shuffle(order)
+    assert log_loss(confidence[order], correct[order]) == log_loss(*cell, clip=1e-6)
 
 
 def test_calibration_in_the_large_by_hand():

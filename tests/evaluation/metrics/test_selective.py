@@ -94,6 +94,16 @@ def test_the_best_order_a_constant_and_the_worst_order(confidence, excess, ratio
     assert prediction_rejection_ratio(confidence, correct) == pytest.approx(ratio, abs=1e-14)
 
 
+def test_the_excess_of_many_rows_is_that_of_geifman_uziel_and_el_yaniv():
+    # Their equation has the limit r + (1 - r) log(1 - r) for the best order, with r the error rate.
+    rng = np.random.default_rng(0)
+    confidence = rng.random(4000)
+    correct = rng.random(4000) < confidence
+    risk = np.cumsum(~correct[np.argsort(-confidence)]) / np.arange(1, 4001)
+    r = 1 - correct.mean()
+    assert e_aurc(confidence, correct) == pytest.approx(risk.mean() - (r + (1 - r) * np.log(1 - r)), abs=2e-4)
+
+
 @pytest.mark.parametrize("right", [True, False])
 def test_one_class_has_no_rejection_ratio_and_no_excess(right):
     with pytest.raises(UndefinedMetricError, match="one class only"):

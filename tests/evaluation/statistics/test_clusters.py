@@ -58,7 +58,7 @@ def test_replicates_have_the_variance_of_leaving_out_each_image():
         assert change == pytest.approx((whole - left[k]) * np.sqrt(20 / 21), abs=1e-12)
     both = jackknife_kernel(rank_kernel(confidence, correct, image, 21), sizes)
     weights = np.random.default_rng(1).multinomial(21, np.full(21, 1 / 21), 50).T.astype(float)
-    assert both(weights).shape == (2, 50)
+    assert both(weights).shape == (3, 50)
     assert both(weights)[0] == pytest.approx(kernel(weights), abs=1e-12)
 
 

@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics.calibration_error import brier
-from dualread.evaluation.metrics.discrimination import accuracy, auroc
-from dualread.evaluation.metrics.selective import aurc, hce
+from dualread.evaluation.metrics.discrimination import accuracy, aupr_errors, auroc, fpr_at_95_tpr
+from dualread.evaluation.metrics.selective import aurc, e_aurc, hce
 from dualread.evaluation.statistics import kernels
 from tests.evaluation.metrics.samples import cells
 
@@ -20,10 +20,14 @@ N_IMAGES = 5
 
 def build(confidence, correct, cluster, n_images=N_IMAGES):
     ranks = kernels.rank_kernel(confidence, correct, cluster, n_images)
+    errors = kernels.error_kernel(confidence, correct, cluster, n_images)
     return {
         "auroc": (auroc, kernels.auroc_kernel(confidence, correct, cluster, n_images)),
         "auroc beside aurc": (auroc, lambda weights: ranks(weights)[0]),
         "aurc": (aurc, lambda weights: ranks(weights)[1]),
+        "e_aurc": (e_aurc, lambda weights: ranks(weights)[2]),
+        "aupr_errors": (aupr_errors, lambda weights: errors(weights)[0]),
+        "fpr_at_95_tpr": (fpr_at_95_tpr, lambda weights: errors(weights)[1]),
         "brier": (brier, kernels.mean_kernel((confidence - correct) ** 2, cluster, n_images)),
         "hce": (hce, kernels.mean_kernel(((confidence >= 0.9) & ~correct).astype(float), cluster, n_images)),
         "accuracy": (lambda _, z: accuracy(z), kernels.mean_kernel(correct.astype(float), cluster, n_images)),
@@ -105,7 +109,26 @@ def test_one_image_with_nearly_all_rows_takes_no_memory_for_all_its_possible_dra
     found = kernels.rank_kernel(confidence, correct, cluster, 10**5)(np.ones((10**5, 1)))
     assert tracemalloc.get_traced_memory()[1] < 5e7
     tracemalloc.stop()
-    assert found[:, 0] == pytest.approx([auroc(confidence, correct), aurc(confidence, correct)], abs=1e-9)
+    expected = [auroc(confidence, correct), aurc(confidence, correct), e_aurc(confidence, correct)]
+    assert found[:, 0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_replicates_in_parts_have_the_same_bits(monkeypatch):
+    confidence, correct, cluster, weights = slake_sized()
+    kernel = kernels.error_kernel(confidence, correct, cluster, 96)
+    whole = kernel(weights.T).tobytes()
+    monkeypatch.setattr(kernels, "_MOST_DRAWN", 5 * len(correct))
+    assert kernel(weights.T).tobytes() == whole
+
+
+def test_the_best_order_has_an_excess_of_exactly_0_and_one_tie_has_not():
+    n, cluster = 400, np.arange(400) % 7
+    confidence = np.linspace(1, 0, n)
+    for n_right in (1, 150, 399):
+        correct, tied = np.arange(n) < n_right, np.where(np.arange(n) == n_right, confidence[n_right - 1], confidence)
+        assert kernels.rank_kernel(confidence, correct, cluster, 7)(np.ones((7, 1)))[2] == 0.0
+        excess = kernels.rank_kernel(tied, correct, cluster, 7)(np.ones((7, 1)))[2]
+        assert excess == pytest.approx([0.5 / n_right / n])
 
 
 def test_linear_kernel():

@@ -299,6 +299,11 @@ CASES = {
         difference("auroc", 0.15),
         difference(CCG, -0.25, short="donor", low_retrained=-0.5, high_retrained=0.0004),
     ),
+    "further metrics that the study names": lambda: build(
+        "estimators", estimate("psr", "auroc", 0.7), estimate("psr", "log_loss", 1.25), estimate("psr", "e_aurc", 0.05)
+    ),
+    "intervals of a further metric": lambda: compare("intervals", row("rlcr", "log_loss", 1.25)),
+    "a difference of a further metric": lambda: compare("paired", difference("log_loss", -1.25)),
     "an undefined difference with intervals": lambda: compare(
         "paired", difference("auroc", None), difference("brier", -0.1, seed_std=None, n_undefined=3)
     ),

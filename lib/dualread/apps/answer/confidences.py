@@ -19,10 +19,12 @@ from dualread.apps.answer.study import (
     chosen_methods,
     known_methods,
     needed_parts,
+    scoring_unfitted,
     study_of,
+    uncalibrated,
 )
 from dualread.artifacts.tables import reason_of
-from dualread.data.tables.contract import WIDE
+from dualread.data.tables.contract import WIDE, WIDE_SCORE
 from dualread.digests import digest_of
 from dualread.errors import ConfigError, DataError, ReaderError, did_you_mean
 from dualread.grading.answers import why_no_answer
@@ -44,6 +46,7 @@ _OF_ANSWERS = (
     "reference_answer",
     "correct",
 )
+_OF_METHODS = f"^({WIDE}|{WIDE_SCORE}).*$"
 
 
 def confidences(
@@ -88,10 +91,12 @@ def confidences(
 
     Returns:
         One row per example, in their order, as a frame of polars, or of pandas if `examples` is one: sample_id, part,
-        image_id, cluster_id, question, answer_type, answer (null if it has no valid form), reference_answer and correct
-        (null without a reference), `confidence_<method>` for each method, `reason`, and the examples' own further
-        columns. Where a method could not be fitted, its column is null. An answer that does not exist, or of which
-        nothing is left in canonical form, has no confidence, and `reason` says why; a study's own tables keep
+        image_id, cluster_id, question, answer_type (where any is known), answer (null if it has no valid form),
+        reference_answer and correct (null without a reference), `confidence_<method>` for each method, or
+        `score_<method>` for one that there is no example to fit on, such as sc8 without the part `validation` (a number
+        of which only the order counts, higher for more trust, and no probability), `reason`, and the examples' own
+        further columns. Where a method could not be fitted, its column is null. An answer that does not exist, or of
+        which nothing is left in canonical form, has no confidence, and `reason` says why; a study's own tables keep
         what readers say of it, as the paper does. `dualread.evaluate` takes this frame.
 
     Raises:
@@ -109,16 +114,20 @@ def confidences(
     named = [methods] if isinstance(methods, str) else [str(name) for name in methods]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = (cache / "dualread" if folder is None else Path(folder)).absolute()
+    how = {"prompt": prompt, "batch_size": batch_size, "max_completion_tokens": max_completion_tokens}
+    planned, everything = (
+        study_of(None, some, changes=changes, **how) for some in (chosen, chosen_methods(known, known))
+    )
+    asked = _asked(examples, fit, validation)
+    scores = uncalibrated(planned, asked, wanted)
+    needed = needed_parts(planned, wanted, scores)
+    fitted = {name for names in needed_parts(everything, ()).values() for name in names}
+    fitted.difference_update(scoring_unfitted(everything))
+    check_examples(asked, needed, [name for name in known if name not in fitted])
     with_model = look(_place(checkpoint, home)).entry
     backbone = {name: with_model[name] for name in ("source", "settings")}
-    how = {"prompt": prompt, "batch_size": batch_size, "max_completion_tokens": max_completion_tokens}
     study = study_of(backbone, chosen, changes=changes, **how)
-    needed = needed_parts(study, wanted)
-    asked = _asked(examples, fit, validation)
-    everything = study_of(backbone, chosen_methods(known, known), changes=changes, **how)
-    unfitted = set(known) - {name for names in needed_parts(everything, ()).values() for name in names}
-    check_examples(asked, needed, [name for name in known if name in unfitted])
-    answers = _answers(study, asked, needed, wanted, list(dict.fromkeys(named)), home)
+    answers = _answers(study, asked, needed, wanted, list(dict.fromkeys(named)), home, scores)
     if type(examples).__module__.partition(".")[0] == "pandas":
         return sys.modules["pandas"].DataFrame(answers.to_dict(as_series=False))  # whoever gave such a frame has it
     return answers
@@ -131,6 +140,7 @@ def _answers(
     parts: Sequence[str],
     methods: Sequence[str],
     home: Path,
+    uncalibrated: Mapping[str, str],
 ) -> pl.DataFrame:
     """Run the stages, and return their answers as a frame."""
     sources = {
@@ -141,7 +151,7 @@ def _answers(
     splits = [PARTS[part] for part in parts]
     called = [study.as_mapping(), {split: source.name for split, source in sources.items()}, splits, methods]
     out, store = home / "runs" / digest_of(called)[:16], Store(home / "store")
-    jobs = Jobs(study, sources, splits, methods, out)
+    jobs = Jobs(study, sources, splits, methods, out, uncalibrated)
     try:
         for stage, entries in jobs:
             Runner(stage, store, below=out).run(entries)
@@ -156,7 +166,8 @@ def _answers(
     long = pl.concat([pl.read_parquet(table) for table in tables if table.is_file()] or [pl.DataFrame()])
     if long.is_empty():
         raise ReaderError("; ".join(f"{method}: {reason}" for method, reason in reasons.items()))
-    return _frame(long, [example for example in asked if example.part in parts], methods)
+    raw = (pl.read_parquet(jobs.predictions(name)) if name in uncalibrated else None for name in methods)
+    return _frame(long, [example for example in asked if example.part in parts], dict(zip(methods, raw, strict=True)))
 
 
 def _release(stage: str) -> None:
@@ -168,11 +179,13 @@ def _release(stage: str) -> None:
         opened[stage].cache_clear()
 
 
-def _frame(long: pl.DataFrame, asked: Sequence[UserExample], methods: Sequence[str]) -> pl.DataFrame:
-    """Return one row per example from the table of answers, which has one per method and example."""
+def _frame(long: pl.DataFrame, asked: Sequence[UserExample], scores: Mapping[str, pl.DataFrame | None]) -> pl.DataFrame:
+    """Return one row per example from the table of answers; `scores` are those of methods that give scores alone."""
     answers = long.unique("sample_id").select(_OF_ANSWERS)
-    for method in methods:
+    for method, raw in scores.items():
         of_method = long.filter(method=method).select("sample_id", pl.col("confidence").alias(f"{WIDE}{method}"))
+        if raw is not None:
+            of_method = raw.select("sample_id", pl.col("score").alias(f"{WIDE_SCORE}{method}"))
         answers = answers.join(of_method, on="sample_id", how="left", validate="1:1")
     known = pl.DataFrame(
         {
@@ -193,14 +206,16 @@ def _frame(long: pl.DataFrame, asked: Sequence[UserExample], methods: Sequence[s
     )
     why = [why_no_answer(answer, canonical(answer or "")) for answer in joined["answer"]]
     joined = joined.with_columns(reason=pl.Series(why, dtype=pl.String))
-    joined = joined.with_columns(pl.when(pl.col("reason").is_null()).then(pl.col(f"^{WIDE}.*$")))
+    joined = joined.with_columns(pl.when(pl.col("reason").is_null()).then(pl.col(_OF_METHODS)))
     other_columns = {name: None for example in asked for name in example.others}
     others = [
         pl.Series(name, [example.others.get(name) for example in asked], strict=False)
         for name in other_columns
         if name not in joined.columns
     ]
-    chosen = joined.select("sample_id", "part", *_OF_ANSWERS[1:], pl.col(f"^{WIDE}.*$"), "reason")
+    chosen = joined.select("sample_id", "part", *_OF_ANSWERS[1:], pl.col(_OF_METHODS), "reason")
+    if chosen["answer_type"].null_count() == len(chosen):  # which `evaluate` would refuse, once answers are graded
+        chosen = chosen.drop("answer_type")
     return chosen.with_columns(others)
 
 

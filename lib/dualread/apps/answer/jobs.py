@@ -35,6 +35,7 @@ class Jobs:
         splits: The splits whose answers are wanted.
         methods: The methods whose confidences are wanted; the others are those that they build on.
         out: Where artifacts are linked.
+        uncalibrated: See `StudyShards`.
     """
 
     def __init__(
@@ -44,9 +45,10 @@ class Jobs:
         splits: Collection[str],
         methods: Sequence[str],
         out: Path,
+        uncalibrated: Mapping[str, str] | None = None,
     ) -> None:
         self._study, self._sources, self._splits, self._wanted, self._out = study, sources, splits, methods, out
-        self._shards = StudyShards(study)
+        self._shards = StudyShards(study, uncalibrated)
         self._methods = list(study.methods)
         self._artifacts = StudyArtifacts(study, self._shards, str(out), lambda _, split: str(sources[split]))
 

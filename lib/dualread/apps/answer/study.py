@@ -91,7 +91,7 @@ def chosen_methods(wanted: Iterable[str] | Mapping[str, Any], known: Mapping[str
 
 
 def study_of(
-    backbone: Mapping[str, Any],
+    backbone: Mapping[str, Any] | None,
     methods: Mapping[str, Mapping[str, Any]],
     *,
     prompt: str,
@@ -102,7 +102,7 @@ def study_of(
     """Return the study.
 
     Args:
-        backbone: The entry of the checkpoint: `source` and `settings`.
+        backbone: The entry of the checkpoint: `source` and `settings`; None for any, to look at methods alone.
         methods: The entries of the methods.
         prompt: The prompt by which the model answers.
         batch_size: Completions that are generated at once; a replay reads a quarter of them.
@@ -113,6 +113,7 @@ def study_of(
         ConfigError: Something is unknown or out of range.
     """
     config = read(_CONFIG)
+    any_backbone = next(iter(config["backbones"].values())) if backbone is None else backbone
     longest = {"max_completion_tokens": max_completion_tokens}
     drawn = {name for name, view in config["views"].items() if view.get("decoding", {}).get("temperature")}
     ours = {
@@ -120,7 +121,7 @@ def study_of(
         "seeds": [1],  # of trained actors, of which there are none
         "phantoms": None,
         "datasets": {**dict.fromkeys(config["datasets"]), DATASET: _dataset(prompt)},
-        "backbones": {**dict.fromkeys(config["backbones"]), BACKBONE: {"label": BACKBONE, **backbone}},
+        "backbones": {**dict.fromkeys(config["backbones"]), BACKBONE: {"label": BACKBONE, **any_backbone}},
         "actors": {**dict.fromkeys(config["actors"]), ACTOR: {"label": ACTOR}},
         "generation": {"settings": {"batch_size": batch_size}, "decoding": longest},
         "views": {name: {"decoding": longest} for name in drawn},
@@ -158,14 +159,29 @@ def _dataset(prompt: str) -> dict[str, Any]:
     }
 
 
-def needed_parts(study: Config, parts: Sequence[str]) -> dict[str, list[str]]:
+def uncalibrated(study: Config, examples: Sequence[UserExample], parts: Sequence[str]) -> dict[str, str]:
+    """Return the methods that give a score alone, for want of examples to fit them on, as `StudyShards` takes them."""
+    there, split = {PARTS[example.part] for example in examples}, PARTS[parts[0]]
+    return {name: split for name in scoring_unfitted(study) if StudyShards(study).reads(name, "FITTED_ON") not in there}
+
+
+def scoring_unfitted(study: Config) -> list[str]:
+    """Return the methods that are fitted only to turn a score of theirs into a confidence."""
+    readers = {name: entry.reader for name, entry in study.methods.items() if not entry.parents}
+    return [name for name, reader in readers.items() if plugins.declared("readers", reader, "SCORES_UNFITTED")]
+
+
+def needed_parts(
+    study: Config, parts: Sequence[str], unfitted: Mapping[str, str] | None = None
+) -> dict[str, list[str]]:
     """Return, for each part that is needed, the methods that are fitted on it; none for those that are only answered.
 
     Args:
         study: The study.
         parts: The parts whose answers are wanted.
+        unfitted: As from `uncalibrated`.
     """
-    shards = StudyShards(study)
+    shards = StudyShards(study, unfitted)
     needed: dict[str, list[str]] = {part: [] for part in parts}
     for method in study.methods:
         if (split := shards.reads(method, "FITTED_ON")) is not None:
@@ -181,7 +197,7 @@ def check_examples(
     Args:
         examples: All examples.
         needed: As from `needed_parts`.
-        unfitted: Methods that are fitted on nothing, which a message recommends.
+        unfitted: Methods that need no example with a reference answer, which a message recommends.
 
     Raises:
         DataError: A needed part has no example, one on which a method is fitted has no reference answer, or there are
@@ -191,7 +207,7 @@ def check_examples(
         of_part = [example for example in examples if example.part == part]
         without = [example.place for example in of_part if not example.has_reference]
         fitted = f"{', '.join(methods)} {'are' if len(methods) > 1 else 'is'} fitted on"
-        others = f" These methods are fitted on nothing: {', '.join(unfitted)}."
+        others = f" These methods need none: {', '.join(unfitted)}."
         if not of_part and methods:
             raise DataError(
                 f"{fitted} answers to the part {part!r}, of which there is no example. Give examples with reference"

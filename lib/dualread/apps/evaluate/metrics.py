@@ -12,7 +12,7 @@ import polars as pl
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, CHANNEL_METRICS, FURTHER_METRICS, WITH_REPLICATES
+from dualread.evaluation.answer_metrics import ALL_METRICS, CHANNEL_METRICS, FURTHER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
 from dualread.evaluation.estimates import MethodEstimates, estimate
@@ -28,9 +28,7 @@ _OF_METRICS = ("dataset", "method", "subset", "metric", "estimate", "low", "high
 LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
 # With these begin the names of metrics that need probabilities, and of what is said about them.
 WITHOUT_PROBABILITIES = "this metric needs probabilities; of scores only the order counts"
-_OF_PROBABILITIES = tuple(
-    name for name, metric in (ANSWER_METRICS | FURTHER_METRICS).items() if metric.is_of_probabilities
-)
+_OF_PROBABILITIES = tuple(name for name, metric in ALL_METRICS.items() if metric.is_of_probabilities)
 _OF_DIFFERENCES = (
     *("dataset", "method", "baseline", "metric", "estimate", "low", "high", "p", "p_at_most", "p_holm"),
     *("p_holm_at_most", "n", "n_clusters", "n_undefined", "short", "reason"),

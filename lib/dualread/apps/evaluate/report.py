@@ -170,7 +170,7 @@ def _about_intervals(cells: EvaluationData, evaluation: Evaluation) -> str:
     if all(evaluated.answers["cluster_id"].n_unique() == 1 for evaluated in cells.methods.values()):
         return f"no intervals: there is only one {cells.cluster or 'row'}, so nothing to resample"
     drawn = f"95% intervals: {evaluation.replicates} resamples of {cells.cluster or 'rows'}, seed {evaluation.seed}"
-    drawn += "; of accuracy and hce90: binomial, for as many answers as are independent"
+    drawn += "; of accuracy, error_rate and hce90: binomial, for as many answers as are independent"
     if has_pairs:
         drawn += "; of CCG-AUC, VRS and VBR: without each source and donor in turn"
     if cells.cluster is None:

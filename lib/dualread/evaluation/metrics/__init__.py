@@ -16,13 +16,21 @@ from dualread.evaluation.metrics.calibration_chance import ece_noise_floor, squa
 from dualread.evaluation.metrics.calibration_error import (
     bins,
     brier,
+    brier_parts,
     calibration_in_the_large,
     calibration_slope,
     ece,
     ece_equal_mass,
     equal_mass_bins,
+    log_loss,
 )
-from dualread.evaluation.metrics.discrimination import accuracy, auroc, within_question_auroc
+from dualread.evaluation.metrics.discrimination import (
+    accuracy,
+    aupr_errors,
+    auroc,
+    fpr_at_95_tpr,
+    within_question_auroc,
+)
 from dualread.evaluation.metrics.grounding import (
     Power,
     decisive,
@@ -50,10 +58,12 @@ __all__ = [
     "Power",
     "accuracy",
     "auarc",
+    "aupr_errors",
     "aurc",
     "auroc",
     "bins",
     "brier",
+    "brier_parts",
     "calibration_in_the_large",
     "calibration_slope",
     "certified_threshold",
@@ -64,8 +74,10 @@ __all__ = [
     "ece_equal_mass",
     "ece_noise_floor",
     "equal_mass_bins",
+    "fpr_at_95_tpr",
     "hce",
     "kept_risk",
+    "log_loss",
     "natural_ccg_auc",
     "power",
     "prediction_rejection_ratio",

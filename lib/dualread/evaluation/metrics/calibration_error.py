@@ -1,6 +1,7 @@
 """Calibration error: are seven in ten answers with a confidence of 0.7 correct?"""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +12,16 @@ from dualread.evaluation.metrics._checks import both_classes, checked, checked_c
 
 __all__ = [
     "N_BINS",
+    "BrierParts",
     "bins",
     "brier",
+    "brier_parts",
     "calibration_in_the_large",
     "calibration_slope",
     "ece",
     "ece_equal_mass",
     "equal_mass_bins",
+    "log_loss",
 ]
 
 N_BINS = 15
@@ -88,16 +92,8 @@ def ece_equal_mass(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, n_bins:
     """Return the expected calibration error over bins that hold about equally many rows (`equal_mass_bins`).
 
     The sum over bins of (rows / n) * |mean correct - mean confidence|, as `ece`. In [0, 1], lower is better. The bins
-    of the paper have equal width; confidences that crowd near 1 then fill one of them.
-
-    Args:
-        confidence: float64 [n] in [0, 1].
-        correct: bool [n].
-        n_bins: Number of bins.
-
-    Raises:
-        ValueError: An input is malformed.
-        UndefinedMetricError: There are no rows.
+    of the paper have equal width; confidences that crowd near 1 then fill one of them. Arguments and errors are those
+    of `ece`.
 
     References:
         Nixon et al., Measuring Calibration in Deep Learning, 2019 (adaptive bins); Roelofs et al., Mitigating Bias in
@@ -113,18 +109,76 @@ def ece_equal_mass(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, n_bins:
 def brier(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     """Return the Brier score, the mean of (confidence - correct)^2.
 
-    In [0, 1], lower is better.
-
-    Args:
-        confidence: float64 [n] in [0, 1].
-        correct: bool [n].
-
-    Raises:
-        ValueError: An input is malformed.
-        UndefinedMetricError: There are no rows.
+    In [0, 1], lower is better. Arguments and errors are those of `auroc`, but that rows of one class have a value.
     """
     scores, labels = checked(confidence, correct)
     return float(np.mean(np.sort((scores - labels) ** 2)))
+
+
+class BrierParts(NamedTuple):
+    """The Brier score is reliability (lower is better) - resolution (higher is better) + uncertainty."""
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+
+
+def brier_parts(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, n_bins: int = N_BINS) -> BrierParts:
+    """Return the decomposition of the Brier score over the bins of `bins`, which holds exactly for any confidences.
+
+    With n_k of n rows in bin k, their mean confidence c_k, their share o_k of correct rows, and the accuracy o, the
+    reliability is the sum of n_k / n (c_k - o_k)^2, the uncertainty o (1 - o), and the resolution the sum of
+    n_k / n (o_k - o)^2, minus the variance of confidences within bins, plus twice their covariance with correctness
+    there. Where all confidences of a bin are equal, the last two are 0 and it is Murphy's decomposition. As in `ece`,
+    whose arguments and errors these are, the reliability contains an error by chance.
+
+    References:
+        Murphy, A New Vector Partition of the Probability Score, 1973; Stephenson, Coelho and Jolliffe, Two Extra
+        Components in the Brier Score Decomposition, 2008 (the terms within bins).
+    """
+    scores, labels = checked(confidence, correct)
+    order = np.lexsort((labels, scores))  # so that the sums below do not depend on the order of the rows
+    scores, labels = scores[order], labels[order].astype(np.float64)
+    index = bins(scores, n_bins=n_bins)
+    size = np.maximum(np.bincount(index, minlength=n_bins), 1)
+    confident, right = (np.bincount(index, values, n_bins) / size for values in (scores, labels))
+    accuracy = float(labels.mean())
+    distance, within = scores - confident[index], labels - right[index]
+    return BrierParts(
+        reliability=float(np.mean((confident - right)[index] ** 2)),
+        resolution=float(np.mean((right[index] - accuracy) ** 2 - distance**2 + 2.0 * distance * within)),
+        uncertainty=accuracy * (1.0 - accuracy),
+    )
+
+
+def log_loss(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, clip: float = 0.0) -> float:
+    """Return the log loss, the mean of -log(confidence) of correct rows and -log(1 - confidence) of wrong ones.
+
+    In [0, inf), lower is better; log 2 = .693 is that of a constant confidence of 1/2. With a `clip` in [0, 1/2),
+    confidences count as at least `clip` and at most 1 - `clip`; one of 1,000 rows that is wrong with certainty then
+    adds .007 with 1e-3, and .035 with 1e-15.
+
+    Raises:
+        ValueError: An input is malformed, or `clip` is out of range.
+        UndefinedMetricError: There are no rows, or correct rows have a confidence of 0, or wrong ones of 1, so that the
+            loss is infinite; these are counted.
+    """
+    scores, labels = checked(confidence, correct)
+    losses = log_losses(scores, labels, clip=clip)
+    if n_infinite := int(np.count_nonzero(np.isinf(losses))):
+        raise UndefinedMetricError(
+            f"the log loss of {n_infinite} of {len(losses)} rows is infinite: confidence 0 and correct, or 1 and wrong"
+        )
+    return float(np.mean(np.sort(losses)))
+
+
+def log_losses(scores: np.ndarray, labels: np.ndarray, *, clip: float = 0.0) -> np.ndarray:
+    """Return the log loss of each row, float64 [n]; see `log_loss`."""
+    if not 0.0 <= clip < 0.5:
+        raise ValueError(f"clip: {clip}, expected a number in [0, 0.5).")
+    clipped = np.clip(scores, clip, 1.0 - clip)
+    with np.errstate(divide="ignore"):
+        return -np.where(labels, np.log(clipped), np.log1p(-clipped))
 
 
 def calibration_in_the_large(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:

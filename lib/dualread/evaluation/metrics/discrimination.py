@@ -15,7 +15,7 @@ from dualread.evaluation.metrics._checks import (
     same_length,
 )
 
-__all__ = ["accuracy", "auroc", "within_question_auroc"]
+__all__ = ["accuracy", "aupr_errors", "auroc", "fpr_at_95_tpr", "within_question_auroc"]
 
 
 def accuracy(correct: npt.ArrayLike) -> float:
@@ -54,6 +54,45 @@ def auroc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     return wins / pairs
 
 
+def aupr_errors(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+    """Return the area under the precision-recall curve of wrong rows, which a low confidence should find.
+
+    It is the average precision: wrong rows are the positive class, and the sum runs over the distinct confidences from
+    the lowest on, of the share of all wrong rows that have this confidence times the share of wrong rows among those
+    with at most this confidence. Nothing is interpolated, and rows of equal confidence are found together. In (0, 1],
+    higher is better; a constant confidence has exactly the error rate, so that values at different accuracies cannot be
+    compared. Arguments and errors are those of `auroc`.
+
+    References:
+        Hendrycks and Gimpel, A Baseline for Detecting Misclassified and Out-of-Distribution Examples in Neural
+        Networks, 2017 (AUPR-Error).
+    """
+    scores, labels = checked(confidence, correct)
+    both_classes(labels)
+    right, wrong = _by_level(scores, labels)
+    errors = np.cumsum(wrong)
+    return float(np.sum(wrong * errors / (errors + np.cumsum(right))) / errors[-1])
+
+
+def fpr_at_95_tpr(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+    """Return the share of wrong rows that are kept where confidence keeps 95% of the correct ones.
+
+    Correct rows are the positive class. Rows of equal confidence are kept together, and nothing is interpolated: the
+    threshold is the largest confidence c for which at least 95% of the correct rows have confidence >= c. In [0, 1],
+    lower is better; a constant confidence has 1. Arguments and errors are those of `auroc`.
+
+    References:
+        Liang, Li and Srikant, Enhancing the Reliability of Out-of-distribution Image Detection in Neural Networks,
+        2018; Corbiere et al., Addressing Failure Prediction by Learning Model Confidence, 2019 (of correct and wrong
+        rows, as here).
+    """
+    scores, labels = checked(confidence, correct)
+    both_classes(labels)
+    right, wrong = _by_level(scores, labels)
+    kept = 20 * np.cumsum(right) > right.sum()  # without these, fewer than 95% of the correct rows would be left
+    return int(wrong[kept].sum()) / int(wrong.sum())
+
+
 def within_question_auroc(
     confidence: npt.ArrayLike, correct: npt.ArrayLike, question_keys: Sequence | np.ndarray
 ) -> float:
@@ -79,6 +118,12 @@ def within_question_auroc(
     if pairs == 0:
         raise UndefinedMetricError("no question has both a correct and a wrong row")
     return wins / pairs
+
+
+def _by_level(scores: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
+    """Return how many correct and how many wrong rows have each distinct confidence, from the lowest, int [k] each."""
+    values, level = np.unique(scores, return_inverse=True)
+    return [np.bincount(level[kind], minlength=len(values)) for kind in (labels, ~labels)]
 
 
 def _concordance(scores: np.ndarray, labels: np.ndarray) -> tuple[float, int]:

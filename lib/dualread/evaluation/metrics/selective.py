@@ -59,15 +59,7 @@ def auarc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     """Return the area under the accuracy-rejection curve: the mean over k = 1..n of the k most confident's accuracy.
 
     In [0, 1], higher is better. It is 1 - `aurc`, ties included, so that a constant confidence has exactly the
-    accuracy.
-
-    Args:
-        confidence: float64 [n] in [0, 1].
-        correct: bool [n].
-
-    Raises:
-        ValueError: An input is malformed.
-        UndefinedMetricError: There are no rows.
+    accuracy. Arguments and errors are those of `aurc`.
 
     References:
         Nadeem, Zucker and Hanczar, Accuracy-Rejection Curves (ARCs) for Comparing Classification Methods with a Reject
@@ -83,15 +75,7 @@ def e_aurc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     with the error rate alone. With n rows and E errors, the best order has the AURC
     (E - (n - E) (H[n] - H[n - E])) / n, with H the harmonic numbers. This is exact; the paper uses its limit for many
     rows, r + (1 - r) log(1 - r) with r = E / n. Where all rows are of one class, every order is the best one, and the
-    value is 0.
-
-    Args:
-        confidence: float64 [n] in [0, 1].
-        correct: bool [n].
-
-    Raises:
-        ValueError: An input is malformed.
-        UndefinedMetricError: There are no rows.
+    value is 0. Arguments and errors are those of `aurc`.
 
     References:
         Geifman, Uziel and El-Yaniv, Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, 2019.
@@ -138,15 +122,7 @@ def risks(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> np.ndarray:
     """Return the risk-coverage curve, float64 [n]: index k - 1 has the error rate of the k most confident rows.
 
     In [0, 1], lower is better. Inside a block of equal confidences it is the expectation over all orders of the block.
-    The mean of the curve is `aurc`.
-
-    Args:
-        confidence: float64 [n] in [0, 1].
-        correct: bool [n].
-
-    Raises:
-        ValueError: An input is malformed.
-        UndefinedMetricError: There are no rows.
+    The mean of the curve is `aurc`. Arguments and errors are those of `aurc`.
     """
     scores, labels = checked(confidence, correct)
     _, level = np.unique(-scores, return_inverse=True)

@@ -2,8 +2,8 @@
 
 A kernel is built once from the rows of a cell. It maps weights float64 [n_clusters, b], which say how often each image
 was drawn (each column adds up to n_clusters), to the metric's value in each of the b replicates, float64 [b], NaN where
-it is undefined; `rank_kernel` does so for two metrics, float64 [2, b]. The value is that of the metric in
-`dualread.evaluation.metrics` on the sample in which every row is repeated as often as its image was drawn.
+it is undefined; `rank_kernel` and `error_kernel` do so for several metrics, float64 [k, b]. The value is that of the
+metric in `dualread.evaluation.metrics` on the sample in which every row is repeated as often as its image was drawn.
 
 All sums are exact, so that the order of additions has no influence, not even inside a matrix product. The bits of a
 replicate therefore do not depend on the order of the rows, on the other replicates of the chunk, or on the number of
@@ -25,6 +25,8 @@ Kernel = Callable[[np.ndarray], np.ndarray]
 
 # With more blocks, the dense arrays of `_ranks_of_blocks` no longer fit into a processor's cache.
 _DENSE_BLOCKS = 2**13
+# With more values, `error_kernel` computes its replicates in parts.
+_MOST_DRAWN = 2**22
 # Sums that could be larger are scaled as if they were of this size: no replicate is likely to have as many rows.
 _MOST_ROWS = 2**27
 
@@ -72,9 +74,9 @@ def auroc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarra
 
 
 def rank_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
-    """Return the kernel of the AUROC and of the tie-aware AURC of `metrics.selective.aurc`, float64 [2, b].
+    """Return the kernel of AUROC, and of the tie-aware AURC and E-AURC of `metrics.selective`, float64 [3, b].
 
-    Both need to know how many rows of each block are drawn, which takes longer than all else. There are two ways to
+    All need to know how many rows of each block are drawn, which takes longer than all else. There are two ways to
     count them, with the same bits: a matrix product for few blocks, running sums over the rows for many.
 
     The sum of the AURC is the same as there, but over errors instead of coverages. An error at rank p is among the k
@@ -117,7 +119,8 @@ def _ranks_of_blocks(blocks: "scipy.sparse.csc_array | scipy.sparse.csr_array", 
         np.subtract(more[:-1], more[1:], out=step[1:])
         share *= step
         np.rint(share, out=share)
-        return np.stack([auroc, _ratio(n_wrong * (1.0 + of_n) - share.sum(axis=0) / scale, n)])
+        aurc = _ratio(n_wrong * (1.0 + of_n) - share.sum(axis=0) / scale, n)
+        return np.stack([auroc, aurc, _excess(aurc, n, n_wrong)])
 
     return kernel
 
@@ -137,7 +140,7 @@ def _ranks_of_rows(
     first = last - sizes[has_wrong]
     middle, images = first + rights[has_wrong], cluster[order]
 
-    def ranks(times: np.ndarray) -> tuple[float, float]:
+    def ranks(times: np.ndarray) -> tuple[float, float, int, int]:
         drawn = np.zeros(len(images) + 1, dtype=dtype)
         np.cumsum(times.astype(dtype).take(images), out=drawn[1:])
         n, below, through = int(drawn[-1]), drawn.take(first), drawn.take(last)
@@ -152,9 +155,56 @@ def _ranks_of_rows(
         share = wrong / np.maximum(through - below, 1)
         share *= more * harmonic.take(more) * scale - fewer * harmonic.take(fewer) * scale
         total = float(np.rint(share, out=share).sum()) / scale
-        return auroc, (n_wrong * (1.0 + harmonic[n]) - total) / n if n else np.nan
+        return auroc, (n_wrong * (1.0 + harmonic[n]) - total) / n if n else np.nan, n, n_wrong
 
-    return lambda weights: np.array([ranks(times) for times in weights.T]).reshape(-1, 2).T
+    def kernel(weights: np.ndarray) -> np.ndarray:
+        auroc, aurc, n, n_wrong = np.array([ranks(times) for times in weights.T]).reshape(-1, 4).T
+        return np.stack([auroc, aurc, _excess(aurc, n, n_wrong)])
+
+    return kernel
+
+
+def _excess(aurc: np.ndarray, n: np.ndarray, n_wrong: np.ndarray) -> np.ndarray:
+    """Return the E-AURC, float64 [b], given the AURC and how many rows and wrong rows are drawn, [b] each."""
+    harmonic = _harmonic_numbers(int(n.max(initial=0.0)))
+    right = n - n_wrong
+    best = n_wrong - right * (harmonic.take(n.astype(np.intp)) - harmonic.take(right.astype(np.intp)))
+    excess = aurc - _ratio(best, n)
+    # The best order has exactly 0, which has no logit. The smallest other value is 1 / 2n^2, of one tie of two rows.
+    return np.where(excess * n**2 < 0.25, 0.0, excess)
+
+
+def error_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
+    """Return the kernel of `metrics.discrimination.aupr_errors` and `fpr_at_95_tpr`, float64 [2, b].
+
+    Rows are sorted once, correct ones first where confidences are equal. The running sum of draws then says how many
+    rows, and how many wrong ones, have at most each distinct confidence with wrong rows.
+    """
+    order = np.lexsort((~correct, confidence))
+    scores, is_wrong, images = confidence[order], ~correct[order], cluster[order]
+    opens, was_wrong = np.ones(len(order) + 1, dtype=np.bool_), np.zeros(len(order), dtype=np.bool_)
+    opens[1:-1], was_wrong[1:] = scores[1:] > scores[:-1], is_wrong[:-1]
+    first = np.flatnonzero(is_wrong & (opens[:-1] | ~was_wrong))
+    last = np.flatnonzero(is_wrong & opens[1:]) + 1
+    most = int(n_clusters * _rows_of(cluster, n_clusters).max(initial=0.0))
+    dtype, scale = np.int32 if most < 2**31 else np.int64, _scale(min(most, _MOST_ROWS))
+
+    def kernel(weights: np.ndarray) -> np.ndarray:
+        if weights.shape[1] > 1 and weights.shape[1] * len(images) > _MOST_DRAWN:
+            return np.concatenate([kernel(half) for half in np.array_split(weights, 2, axis=1)], axis=1)
+        drawn = np.zeros((weights.shape[1], len(images) + 1), dtype=dtype)
+        np.cumsum(weights.T.astype(dtype).take(images, axis=1), axis=1, out=drawn[:, 1:])
+        through = drawn.take(last, axis=1).astype(np.float64)
+        wrong = through - drawn.take(first, axis=1)
+        errors = np.cumsum(wrong, axis=1)
+        n_wrong = wrong.sum(axis=1)
+        n_right = drawn[:, -1] - n_wrong
+        precision = wrong * errors / np.maximum(through, 1.0)
+        found = np.rint(precision * scale).sum(axis=1) / scale
+        kept = np.where(20.0 * (through - errors) > n_right[:, np.newaxis], wrong, 0.0).sum(axis=1)
+        return np.where(n_right > 0, np.stack([_ratio(found, n_wrong), _ratio(kept, n_wrong)]), np.nan)
+
+    return kernel
 
 
 def _auroc(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:

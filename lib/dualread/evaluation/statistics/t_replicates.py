@@ -3,7 +3,7 @@
 Percentiles of a bootstrap cover too rarely where few images hold wrong (or right) answers: the replicates vary too
 little, and around a value near 0 or 1 they vary to the wrong side. The replicates here are spread around the estimate
 as Student's t on the logit. Since every replicate stays at its place in the order, two methods can still be subtracted
-replicate by replicate.
+replicate by replicate. A metric without an upper end is spread on the logarithm.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,8 @@ _DIGITS = 12
 _ROUNDED = 1e-9  # by which rounding may move an estimate beyond 0 or 1
 # With fewer images, nothing is known of what the rarer kind of answer would add to a mean.
 _FEWEST_IMAGES = 5
-
-__all__ = ["Spread", "binomial_replicates", "spread_of_losses", "spread_of_ranks", "t_replicates", "t_stretch"]
+# With fewer, 95% of the right answers are all of them, and resamples do not say how far their lowest confidence varies.
+_FEWEST_AT_TPR = 20
 
 # From the replicates of a metric, its value on the images themselves, and these images with the right answers to each,
 # to the replicates with the spread that they call for; with a probability of not covering, to the ends of an interval.
@@ -36,6 +36,13 @@ def spread_of_ranks(
     return t_replicates(replicates, estimate, df=df, widening=images.widening, rest_on=rest_on, alpha=alpha)
 
 
+def spread_at_tpr(replicates: np.ndarray, estimate: float, images: Clusters, alpha: float | None = None) -> np.ndarray:
+    """Spread a metric at a share of the right answers as one of ranks; NaN where few images have right answers."""
+    if np.count_nonzero(images.right) < _FEWEST_AT_TPR:
+        return np.full(len(replicates) if alpha is None else 2, np.nan)
+    return spread_of_ranks(replicates, estimate, images, alpha)
+
+
 def spread_of_losses(
     replicates: np.ndarray, estimate: float, images: Clusters, alpha: float | None = None
 ) -> np.ndarray:
@@ -46,6 +53,16 @@ def spread_of_losses(
     return t_replicates(replicates, estimate, df=df, widening=images.widening, rest_on=number, alpha=alpha)
 
 
+def spread_of_log_losses(
+    replicates: np.ndarray, estimate: float, images: Clusters, alpha: float | None = None
+) -> np.ndarray:
+    """Spread a mean of losses without an upper end; NaN where nothing bounds what further images would add."""
+    if images.n_rarer < _FEWEST_IMAGES or estimate == 0.0:
+        return np.full(len(replicates) if alpha is None else 2, np.nan)
+    like = {"df": images.df(2.0 * images.n_rarer), "widening": images.widening, "rest_on": images.worth}
+    return t_replicates(replicates, estimate, **like, has_end=False, alpha=alpha)
+
+
 def t_replicates(
     replicates: np.ndarray,
     estimate: float,
@@ -53,6 +70,7 @@ def t_replicates(
     df: float,
     widening: float,
     rest_on: float,
+    has_end: bool = True,
     alpha: float | None = None,
 ) -> np.ndarray:
     """Return replicates whose percentiles are the 95% interval of Student's t on the logit.
@@ -74,13 +92,14 @@ def t_replicates(
         widening: See `Clusters.widening`.
         rest_on: Number of images on which the variance rests: for AUROC and AURC those with wrong answers, or those
             with right ones, whichever are fewer.
+        has_end: Whether no value is above 1; otherwise the logarithm takes the place of the logit.
         alpha: If given, the ends of the interval that does not cover with this probability are returned instead.
 
     Returns:
         float64 [B], or the two ends; all NaN without degrees of freedom.
 
     Raises:
-        ValueError: The estimate is outside [0, 1].
+        ValueError: The estimate is outside [0, 1], although there is an end.
     """
     rescaled = np.full(len(replicates) if alpha is None else 2, np.nan)
     defined = np.flatnonzero(~np.isnan(replicates))
@@ -88,9 +107,9 @@ def t_replicates(
         return rescaled
     values, n = replicates[defined], len(defined)
     places = defined if alpha is None else np.arange(2)
-    if not -_ROUNDED <= estimate <= 1.0 + _ROUNDED:
+    if has_end and not -_ROUNDED <= estimate <= 1.0 + _ROUNDED:
         raise ValueError(f"estimate: {estimate}, expected a metric in [0, 1], because others have no logit.")
-    if estimate in (0.0, 1.0):
+    if has_end and estimate in (0.0, 1.0):
         q = (np.arange(n) + 0.5) / n if alpha is None else np.array([alpha / 2, 1.0 - alpha / 2])
         distance = q ** (1.0 / rest_on)
         rescaled[places] = distance if estimate == 1.0 else 1.0 - distance
@@ -98,9 +117,12 @@ def t_replicates(
     deviation = values.std()
     if deviation == 0.0:
         return replicates if alpha is None else values[[0, 0]]
-    step = deviation * widening / (estimate * (1.0 - estimate)) * t_stretch(df, alpha or ALPHA)
+    slope = estimate * (1.0 - estimate) if has_end else estimate
+    step = deviation * widening / slope * t_stretch(df, alpha or ALPHA)
     q, place = _quantiles(values, alpha)
-    rescaled[places] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri(q))[place]
+    line = step * scipy.special.ndtri(q)
+    spread = scipy.special.expit(scipy.special.logit(estimate) + line) if has_end else estimate * np.exp(line)
+    rescaled[places] = spread[place]
     return rescaled
 
 

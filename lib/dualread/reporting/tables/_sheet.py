@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from dualread.errors import ArtifactError
+from dualread.evaluation.answer_metrics import FURTHER_METRICS
 from dualread.evaluation.conditions import FAMILY_PREFIX
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables.cells import (
@@ -199,6 +200,12 @@ def columns_here(metrics: Metrics, title: str = "") -> list[SheetColumn]:
 def columns_of(shown: Iterable[LabeledDataset], metrics: Metrics) -> list[SheetColumn]:
     """Return the columns of some metrics on each of some data sets, whose labels are titles."""
     return [column._replace(place=place) for place in shown for column in columns_here(metrics, place.label)]
+
+
+def further(values: Mapping[Key, Value]) -> list[Metric]:
+    """Return the further metrics of which there are values: those that the study names."""
+    known = {key.metric for key in values}
+    return [metric for name, metric in FURTHER_METRICS.items() if name in known]
 
 
 def places(layout: Layout) -> list[LabeledDataset]:

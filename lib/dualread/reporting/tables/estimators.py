@@ -19,7 +19,7 @@ build = sheet.Sheet(
         sheet.BACKBONES._replace(gap=Gap.SPACE),
         sheet.RowLevel(sheet.methods, [sheet.METHOD, sheet.COST, sheet.Label("Group", lambda at: at.method.group)]),
     ],
-    columns=lambda at: sheet.columns_of([at.layout.id_dataset, sheet.OOD], _METRICS),
+    columns=lambda at: sheet.columns_of([at.layout.id_dataset, sheet.OOD], [*_METRICS, *sheet.further(at.values)]),
     caption=lambda at: [
         f"Estimators of other packages and our methods on the same answers, study {at.layout.study}.",
         sheet.NOTATION,

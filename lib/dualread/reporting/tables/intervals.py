@@ -52,7 +52,7 @@ build = sheet.Sheet(
     ),
     label=lambda at: f"{at.backbone.name}:{at.dataset.name}",
     rows=[sheet.METHODS],
-    columns=lambda at: sheet.columns_here(_METRICS),
+    columns=lambda at: sheet.columns_here({**_METRICS, **dict.fromkeys(sheet.further(at.values))}),
     caption=_caption,
     cell=_cell,
     of_contrasts=True,

@@ -5,12 +5,12 @@ the intervals that the paper leaves out, and every other contrast of the study. 
 score as a positive difference; here every difference is method minus baseline.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, places
+from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, further, places
 from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes
 from dualread.reporting.tables.entries import DASH, Float, Gap, Heading, Indented, Joined, Line, TableRow
 from dualread.reporting.tables.values import Key, Value, limits, printed
@@ -25,21 +25,22 @@ _METRICS = {
 
 def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
     """Return the table of the contrasts that `layout` names. It is no sheet: one contrast has two or three rows."""
+    metrics = {**_METRICS, **{metric: f"Δ{metric.head}" for metric in further(values)}}
     body: list[Line] = []
     printed: list[Cell] = []
     for backbone in layout.backbones:
-        body += [*([Gap.RULE] if body else []), Heading(backbone.label, 1 + len(_METRICS))]
+        body += [*([Gap.RULE] if body else []), Heading(backbone.label, 1 + len(metrics))]
         for name in layout.contrasts:
             for place in places(layout):
                 asked = {
                     metric: (key, value)
-                    for metric in _METRICS
+                    for metric in metrics
                     for key, value in values.items()
                     if (key.backbone, key.contrast) == (backbone.name, name)
                     and (key.dataset, key.metric) == (dataset_of(place, metric), metric.name)
                 }
                 if asked:
-                    lines, cells = _of_contrast(asked, layout, place)
+                    lines, cells = _of_contrast(asked, metrics, layout, place)
                     body += [Gap.SPACE, *lines]
                     printed += cells
     return PrintedTable(
@@ -47,8 +48,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
             Float(
                 name="paired",
                 wide=True,
-                columns="l" + "c" * len(_METRICS),
-                head=[TableRow(["Method − baseline", *(metric.headed(head) for metric, head in _METRICS.items())])],
+                columns="l" + "c" * len(metrics),
+                head=[TableRow(["Method − baseline", *(metric.headed(head) for metric, head in metrics.items())])],
                 body=body,
                 caption=layout.in_units(" ".join([*_caption(layout), *notes(printed, "paired")])),
             )
@@ -58,7 +59,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
 
 
 def _of_contrast(
-    asked: Mapping[Metric, tuple[Key, Value]], layout: Layout, place: LabeledDataset
+    asked: Mapping[Metric, tuple[Key, Value]], metrics: Iterable[Metric], layout: Layout, place: LabeledDataset
 ) -> tuple[list[TableRow], list[Cell]]:
     """Return the rows of a contrast at one place: the differences, their intervals, and those of retrained actors."""
     points = {metric: printed(value, sign=True) for metric, (_, value) in asked.items()}
@@ -70,10 +71,10 @@ def _of_contrast(
     rows += [(Indented("retrained actors"), retrained)] if retrained else []
     cells = []
     for metric, (key, value) in asked.items():
-        further = [" ", retrained[metric]] if metric in retrained else []
-        entry = DASH if points[metric] == DASH else Joined([points[metric], " ", intervals[metric], *further])
+        more = [" ", retrained[metric]] if metric in retrained else []
+        entry = DASH if points[metric] == DASH else Joined([points[metric], " ", intervals[metric], *more])
         cells.append(Cell(key, value, entry))
-    return [TableRow([label, *(shown.get(metric, "") for metric in _METRICS)]) for label, shown in rows], cells
+    return [TableRow([label, *(shown.get(metric, "") for metric in metrics)]) for label, shown in rows], cells
 
 
 def _label(entry: tuple[Key, Value], layout: Layout, place: LabeledDataset) -> str:
