@@ -272,7 +272,6 @@ LOG_LOSS = AnswerMetric(
     is_skewed=True,
     largest=inf,
 )
-# Their reliability contains an error by chance, as the ECE does.
 BRIER_PARTS = (
     _brier_part("reliability", "Brier rel.", better="lower"),
     _brier_part("resolution", "Brier res.", better="higher", is_signed=True),

@@ -28,8 +28,7 @@ class StudyShards:
         base: The actor that is the backbone as it comes; None where all answers are given.
         given: Actors whose answers are given.
         answering: Actors that a method reads; nothing needs the answers of others.
-        uncalibrated: Methods that nothing is fitted for, which give scores alone; and the split of which a replay
-            describes how states are read.
+        uncalibrated: Methods that give scores alone, and the split of which a replay says how states are read.
     """
 
     def __init__(self, config: Config, uncalibrated: Mapping[str, str] | None = None) -> None:

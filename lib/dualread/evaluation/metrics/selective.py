@@ -90,15 +90,8 @@ def prediction_rejection_ratio(confidence: npt.ArrayLike, correct: npt.ArrayLike
     (r - AURC) / (r - AURC of the best order), with r the error rate, which is the AURC of a constant confidence. At
     most 1, higher is better; negative where rejection by confidence is worse than by chance. Rows are rejected one by
     one up to the last, which LM-Polygraph calls a largest rejection of 1; its papers stop at one half. Ties share their
-    errors evenly, as in `aurc`, where that library takes the order of the rows.
-
-    Args:
-        confidence: float64 [n] in [0, 1].
-        correct: bool [n].
-
-    Raises:
-        ValueError: An input is malformed.
-        UndefinedMetricError: There are no rows, or all rows are of one class, so that every order is equally good.
+    errors evenly, as in `aurc`, where that library takes the order of the rows. Arguments and errors are those of
+    `auroc`.
 
     References:
         Malinin, Mlodozeniec and Gales, Ensemble Distribution Distillation, 2020 (of all rows, where an oracle answers
