@@ -25,8 +25,7 @@ Kernel = Callable[[np.ndarray], np.ndarray]
 
 # With more blocks, the dense arrays of `_ranks_of_blocks` no longer fit into a processor's cache.
 _DENSE_BLOCKS = 2**13
-# With more values, `error_kernel` computes its replicates in parts.
-_MOST_DRAWN = 2**22
+_MOST_DRAWN = 2**22  # with more values, `error_kernel` computes its replicates in parts
 # Sums that could be larger are scaled as if they were of this size: no replicate is likely to have as many rows.
 _MOST_ROWS = 2**27
 
