@@ -4,11 +4,12 @@ Each declaration is one assignment of a literal at top level, and has a default:
     FITTED_ON: str. Required with a function `fit`: the split whose answers and labels it reads, "train" or
         "validation".
     FEATURES: tuple[str, ...]. What the reader reads of the replay: tensors, and columns of its index about tokens
-        (`answers.TOKENS`). Default: none.
+        (`answers.TOKENS`); "{name}" stands for the value of the setting `name`, which has no default. Default: none.
     PARENTS: tuple[str, ...]. Roles of the fitted readers on which it builds, whatever these are fitted on and whichever
         views they read. Default: none.
     VIEWS: str. When the reader reads the views that its config entry lists: "fit" (views of the answers on which it is
         fitted) or "score" (views of all answers, including those). Default: never.
+    GROUPS: bool. Whether the reader counts samples by meaning where its entry lists a view of `groups`. Default: False.
     NULL: bool. Whether the method is a null: it sees neither the image nor a state. A method that does not exceed
         it has not been shown to use the image. Default: False.
 
@@ -20,9 +21,11 @@ from typing import Any
 
 from dualread import plugins
 from dualread.errors import ConfigError
+from dualread.schema.base import Wire
 
-_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False}
-_ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score"), "NULL": (False, True)}
+_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "GROUPS": False, "NULL": False}
+_ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score")}
+_ALLOWED |= dict.fromkeys(("GROUPS", "NULL"), (False, True))
 
 
 def name_of(module: str) -> str:
@@ -47,6 +50,18 @@ def declared(module: str, constant: str) -> Any:
     """
     value = plugins.declared("readers", name_of(module), constant)
     return _DEFAULTS[constant] if value is None else value
+
+
+def features(reader: str, settings: Wire) -> tuple[str, ...]:
+    """Return the FEATURES of the reader called `reader` with these settings.
+
+    Raises:
+        ConfigError: A setting that they name is missing, or FEATURES is not a literal.
+    """
+    try:
+        return tuple(name.format_map(settings) for name in plugins.declared("readers", reader, "FEATURES") or ())
+    except KeyError as error:
+        raise ConfigError(f"settings: have no {error}, by which {reader!r} names what it reads. Add it.") from error
 
 
 def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Iterator[str]:

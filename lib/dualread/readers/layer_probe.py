@@ -1,16 +1,16 @@
 """A linear probe of one layer: the mean of the answer tokens' states at any depth of the model.
 
 Its view gives the states (`layers` of the view). The weights are fitted on the fit partition and the temperature on the
-calibration partition, as those of P-State (`_linear` has the loss and the optimizer).
+calibration partition, as those of P-State (`linear` has the loss and the optimizer).
 """
 
 from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import branch_scores, temperature_notes
+from dualread.readers.linear import fit_linear, linear_log_odds
 from dualread.readers.settings import LinearSettings
 from dualread.schema.base import Share
 

@@ -1,16 +1,16 @@
 """P-State: answer commitment state (DualRead, sec:post_read), the first part of the post-answer evidence read.
 
 A linear proxy on h_close, the final-layer state at the token that closes the answer. The weights are fitted on the fit
-partition and the temperature on the calibration partition. `_linear` has the loss and the optimizer.
+partition and the temperature on the calibration partition. `linear` has the loss and the optimizer.
 """
 
 from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import branch_scores, temperature_notes
+from dualread.readers.linear import fit_linear, linear_log_odds
 from dualread.readers.settings import LinearSettings
 
 FEATURES: tuple[str, ...] = ("h_close",)

@@ -26,6 +26,8 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
         if backbone.source.pretrain and (read := backbone.source.pretrain.pool.dataset):
             yield f"backbones.{name}.source.pretrain.pool.dataset", "datasets", read
     yield from _of_methods(config)
+    for name, view in config.views.items():
+        yield from ((f"views.{name}.groups.of", "views", read) for read in (view.groups.of if view.groups else ()))
     for name, condition in config.conditions.items():
         if condition.completions is not None:
             yield f"conditions.{name}.completions", "conditions", condition.completions
@@ -52,8 +54,8 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
 def _of_methods(config: Config) -> Iterator[tuple[str, str, str]]:
     for name, method in config.methods.items():
         yield f"methods.{name}.actor", "actors", method.actor
-        for role, parent in method.parents.items():
-            yield f"methods.{name}.parents.{role}", "methods", parent
+        for role, before in method.before.items():
+            yield f"methods.{name}.{method.key_of(role)}", "methods", before
         for view in method.views or []:
             yield f"methods.{name}.views", "views", view
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dualread import plugins
+from dualread.readers.declarations import features
 from dualread.schema.answers import Image, Service, name_and_settings
 from dualread.schema.readers import AskedView, ScoringSpec
 from dualread.schema.replay import OF_IMAGE, OPTIONAL_TENSORS, PassReading
@@ -87,6 +88,10 @@ class StudyShards:
         """Return the methods that a method builds on, by role."""
         return self._config.methods[method].parents
 
+    def before(self, method: str) -> dict[str, str]:
+        """Return the methods that are fitted before a method, by role."""
+        return self._config.methods[method].before
+
     def reads(self, method: str, what: str) -> Any:
         """Return what the reader of a method, or a reader that it builds on, declares as `what`.
 
@@ -103,8 +108,8 @@ class StudyShards:
 
     def features(self, method: str) -> set[str]:
         """Return what the reader of a method, and those that it builds on, read of the replay."""
-        readers = (self._config.methods[name].reader for name in (method, *self._ancestors(method)))
-        return {name for reader in readers for name in plugins.declared("readers", reader, "FEATURES") or ()}
+        entries = (self._config.methods[name] for name in (method, *self._ancestors(method)))
+        return {name for entry in entries for name in features(entry.reader, entry.settings)}
 
     def fitted_shard(self, method: str) -> Shard:
         """Return the answers that a reader is fitted on.
@@ -151,7 +156,22 @@ class StudyShards:
     def fitting_views(self, method: str) -> list[str]:
         """Return the views of the answers that a method is fitted on: its own, and those of its parents."""
         of_parents = self.views_of_parents(method) if self.reads(method, "FITTED_ON") else []
-        return [*self.views_of(method, "fit"), *of_parents]
+        of_teachers = [
+            view for teacher in self._config.methods[method].teachers for view in self.scoring_views(teacher)
+        ]
+        return list(dict.fromkeys([*self.views_of(method, "fit"), *of_parents, *of_teachers]))
+
+    def fitting_cost(self, method: str) -> str | None:
+        """Return what views cost that fitting alone reads, per answer on which a method is fitted, as `cost` has it."""
+        only = set(self.fitting_views(method)) - set(self.scoring_views(method))
+        views = [self._config.views[view] for view in only]
+        counts = {
+            "t": sum(view.decoding.n_samples * (view.draws or 1) for view in views if view.decoding),
+            r"\rho": sum(view.choices is not None for view in views),
+            r"\tau": sum(view.gives_states for view in views),
+        }
+        terms = [f"{'' if n == 1 else n}{symbol}" for symbol, n in counts.items() if n]
+        return f"${'+'.join(terms)}$" if terms else None
 
     def scoring_views(self, method: str) -> list[str]:
         """Return the views of all answers that a method and those that it builds on read to score."""
@@ -213,7 +233,12 @@ class StudyShards:
     def generated(self, actor: str) -> list[ShardOrView]:
         """Return the shards and views that generation makes, each after those that it is about."""
         shards = [shard for shard in self.shards(actor) if not self._is_forced(shard)]
-        return [*shards, *(view for view in self.views(actor) if not self._gives_states(view))]
+        asked = (view for view in self.views(actor) if not self._gives_states(view))
+        return [*shards, *(view for view in asked if self._config.views[view[3]].groups is None)]
+
+    def grouped(self, actor: str) -> list[ShardOrView]:
+        """Return the views that say which of the actor's answers mean the same."""
+        return [view for view in self.views(actor) if self._config.views[view[3]].groups is not None]
 
     def replayed(self, actor: str) -> list[ShardOrView]:
         """Return the shards and views that replay makes; none where no method reads states.

@@ -52,6 +52,7 @@ def test_methods_of_a_file_that_is_laid_over_a_study(tmp_path):
     assert known["isotonic_stated"]["parents"] == {"of": "verbalized"}  # there, the statement is named after its actor
     chosen = chosen_methods(["hac_vase"], known)
     assert list(chosen) == ["verbalized", "vase", "hac_vase"]
+    assert list(chosen_methods(["sep"], known)) == ["semantic_uncertainty", "sep"]
     made = study_of(BACKBONE, chosen, changes=changes, **HOW)
     assert list(made.conditions) == ["original"]
     jobs = Jobs(made, dict.fromkeys(("validation", "test"), tmp_path), ["test"], ["hac_vase"], Path("/out"))
