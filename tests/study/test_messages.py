@@ -98,8 +98,8 @@ CHANGES = {
     "a measure without its settings": {
         "views": {"core": {"image": "original", "measure": {"name": "hidden_core", "settings": {"share": 0.4}}}}
     },
-    "a target of a reader that is fitted on validation answers": {"methods": {"sc2": {"target": "p_true"}}},
-    "a target that comes later": {"methods": {"psr": {"target": "per"}}},
+    "a target of a reader of validation answers": {"methods": {"sc2": {"parents": {"target": "p_true"}}}},
+    "a target that comes later": {"methods": {"psr": {"parents": {"target": "per"}}}},
     "groups by embedding without a threshold": of_groups(by="embedding"),
     "groups of answers that a view does not draw": of_groups(of=["p_true"]),
     "groups that a reader cannot use": of_groups("p_true"),

@@ -118,7 +118,7 @@ def test_a_target_and_groups_add_views_where_they_are_read_alone(config):
     config["views"] = {"samples": {"decoding": SAMPLED}, "meaning": {"groups": groups}}
     config["methods"] = named(
         entropy=read("rlvr", "semantic_uncertainty", views=["samples", "meaning"], settings={"k": 4}),
-        probe=read("rlvr", "linear_probe", target="entropy", settings={"state": "h_close"}),
+        probe=read("rlvr", "linear_probe", parents={"target": "entropy"}, settings={"state": "h_close"}),
     )
     shards = shards_of(config)
     train, views = ("slake", "train", "original"), ["samples", "meaning"]

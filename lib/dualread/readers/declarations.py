@@ -79,7 +79,9 @@ def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Itera
     for problem in _wrong_declarations(name, declarations):
         yield f"reader: {name!r}: {problem}"
     roles = declarations["PARENTS"]
-    if set(parents) != set(roles):
+    if "target" in parents and declarations["FITTED_ON"] != "train":
+        yield f"parents.target: the reader {name!r} learns nothing of training answers. Choose one that does."
+    if set(parents) - {"target"} != set(roles):
         yield f"parents: {list(parents)}; the reader {name!r} builds on {', '.join(roles) or 'none'}."
     if (declarations["VIEWS"] is None) != (not views):
         expected = "none" if declarations["VIEWS"] is None else "at least one"

@@ -1,7 +1,7 @@
 """A linear probe of one of the replay's states; with the target semantic uncertainty, a semantic entropy probe (SEP).
 
 A logistic regression (`linear` has the loss and the optimizer) on the fit partition learns correctness, or what the
-`target` of the method's entry says (`labels`). A Platt map, fitted on the calibration partition by correctness, turns
+parent `target` says (`labels`). A Platt map, fitted on the calibration partition by correctness, turns
 the log-odds into a confidence.
 """
 

@@ -7,8 +7,6 @@ from pydantic import Field
 from dualread.schema.answers import Shard, ShardSpec
 from dualread.schema.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Wire
 
-CORRECTNESS = "correctness"
-
 
 class TunedOn(Section):
     """Which tuning study found the settings of a method. The table hparams prints it; nothing else reads it."""
@@ -41,10 +39,8 @@ class Method(Section):
     reader: Name
     """The plugin that reads: lib/dualread/readers/<reader>.py."""
     parents: dict[str, Name] = Field(default_factory=dict)
-    """Methods that the reader builds on, by role."""
-    target: Name = CORRECTNESS
-    """What the reader learns on training answers: `correctness`, or another method, whose scores of these answers are
-    divided into high and low ones. Its calibration is by correctness in any case."""
+    """Methods that the reader builds on, by role. What is called `target` gives the labels of training answers in the
+    place of correctness: whether its scores of them are high or low."""
     views: Names | None = None
     """The views that the reader reads."""
     cost: Annotated[str, Field(pattern=COST)] | None = None
@@ -54,23 +50,9 @@ class Method(Section):
     tuned_on: TunedOn | None = None
     """Which tuning study found the settings."""
 
-    @property
-    def teachers(self) -> list[str]:
-        """The method that gives the labels of training answers; none where correctness does."""
-        return [] if self.target == CORRECTNESS else [self.target]
-
-    @property
-    def before(self) -> dict[str, str]:
-        """The methods that are fitted before it, by role: its parents, and the `target`."""
-        return {**self.parents, **dict.fromkeys(["target"] if self.teachers else [], self.target)}
-
-    def key_of(self, role: str) -> str:
-        """Return the key that names the method of a role."""
-        return f"parents.{role}" if role in self.parents else role
-
 
 class MethodReference(Plugin):
-    """A method: its name, its reader's module, and by role the methods that it builds on, with its `target`."""
+    """A method: its name, its reader's module, and by role the methods that it builds on."""
 
     method: str
     parents: "dict[str, MethodReference]"

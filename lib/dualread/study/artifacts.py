@@ -218,7 +218,7 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
             return {
                 **(labels if shards.reads(method, "FITTED_ON") else {}),
                 "features": self.of_actor("features", w, *shard) if shards.reads(method, "FEATURES") else None,
-                **{f"parent/{role}": self.of_actor("readers", w, m) for role, m in shards.before(method).items()},
+                **{f"parent/{role}": self.of_actor("readers", w, m) for role, m in shards.parents(method).items()},
             }
 
         return self.opened(w), [
@@ -283,6 +283,6 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
 
     def _reference(self, method: str) -> MethodReference:
         """Return a method and those that it builds on: the code digest only covers modules that a spec names."""
-        above = {role: self._reference(parent) for role, parent in self._shards.before(method).items()}
+        above = {role: self._reference(parent) for role, parent in self._shards.parents(method).items()}
         module = module_of("readers", self._study.methods[method].reader)
         return MethodReference(method=method, parents=above, module=module)

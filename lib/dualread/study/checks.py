@@ -300,13 +300,9 @@ def _method_contradictions(methods: Mapping[str, Method]) -> Iterator[str]:
         yield from (
             f"methods.{name}.{problem}" for problem in problems(method.reader, method.parents, method.views or [])
         )
-        for role, parent in method.before.items():
-            key = method.key_of(role)
+        for role, parent in method.parents.items():
             if order.index(parent) >= order.index(name):
-                yield f"methods.{name}.{key}: {parent!r} comes later. List a parent before its children."
+                yield f"methods.{name}.parents.{role}: {parent!r} comes later. List a parent before its children."
             elif methods[parent].actor != method.actor:
                 actors = f"{methods[parent].actor!r}, {name!r} reads {method.actor!r}"
-                yield f"methods.{name}.{key}: {parent!r} reads {actors}. Expected the same actor."
-        if method.teachers and plugins.declared("readers", method.reader, "FITTED_ON") != "train":
-            learns = f"{method.reader!r} learns nothing of training answers"
-            yield f"methods.{name}.target: {method.target!r}; {learns}. Choose a reader that does, or leave this out."
+                yield f"methods.{name}.parents.{role}: {parent!r} reads {actors}. Expected the same actor."

@@ -54,8 +54,8 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
 def _of_methods(config: Config) -> Iterator[tuple[str, str, str]]:
     for name, method in config.methods.items():
         yield f"methods.{name}.actor", "actors", method.actor
-        for role, before in method.before.items():
-            yield f"methods.{name}.{method.key_of(role)}", "methods", before
+        for role, parent in method.parents.items():
+            yield f"methods.{name}.parents.{role}", "methods", parent
         for view in method.views or []:
             yield f"methods.{name}.views", "views", view
 

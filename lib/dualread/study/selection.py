@@ -109,7 +109,7 @@ def left_out(config: Config) -> Mapping[str, str]:
         if method.actor not in given(config):
             continue
         views = [config.views[view] for view in method.views or []]
-        lacking = [parent for parent in method.before.values() if parent in reasons]
+        lacking = [parent for parent in method.parents.values() if parent in reasons]
         states = set(features(method.reader, method.settings)) - _LIKELIHOOD
         if states or any(view.gives_states for view in views):
             reasons[name] = "it reads hidden states or single tokens, which given answers lack"
@@ -148,7 +148,7 @@ def _methods(config: Config, only: Only) -> dict[str, Method]:
     wanted = set(_chosen(config.methods, only.methods))
     for name in reversed(list(config.methods)):  # parents come before their children
         if name in wanted:
-            wanted.update(config.methods[name].before.values())
+            wanted.update(config.methods[name].parents.values())
     actors = _chosen(config.actors, only.actors)
     return {name: method for name, method in config.methods.items() if name in wanted and method.actor in actors}
 

@@ -88,10 +88,6 @@ class StudyShards:
         """Return the methods that a method builds on, by role."""
         return self._config.methods[method].parents
 
-    def before(self, method: str) -> dict[str, str]:
-        """Return the methods that are fitted before a method, by role."""
-        return self._config.methods[method].before
-
     def reads(self, method: str, what: str) -> Any:
         """Return what the reader of a method, or a reader that it builds on, declares as `what`.
 
@@ -156,10 +152,8 @@ class StudyShards:
     def fitting_views(self, method: str) -> list[str]:
         """Return the views of the answers that a method is fitted on: its own, and those of its parents."""
         of_parents = self.views_of_parents(method) if self.reads(method, "FITTED_ON") else []
-        of_teachers = [
-            view for teacher in self._config.methods[method].teachers for view in self.scoring_views(teacher)
-        ]
-        return list(dict.fromkeys([*self.views_of(method, "fit"), *of_parents, *of_teachers]))
+        of_target = self.scoring_views(target) if (target := self.parents(method).get("target")) else []
+        return list(dict.fromkeys([*self.views_of(method, "fit"), *of_parents, *of_target]))
 
     def fitting_cost(self, method: str) -> str | None:
         """Return what views cost that fitting alone reads, per answer on which a method is fitted, as `cost` has it."""
@@ -178,7 +172,7 @@ class StudyShards:
         return [*self.views_of(method, "score"), *self.views_of_parents(method)]
 
     def _ancestors(self, method: str) -> list[str]:
-        parents = list(self.parents(method).values())
+        parents = [parent for role, parent in self.parents(method).items() if role != "target"]
         return [*parents, *(above for parent in parents for above in self._ancestors(parent))]
 
     # --- Shards and views

@@ -88,8 +88,9 @@ OTHER_CCG = {"dualread": [0.7] * 3, "rlvr": [0.5, None, 0.5]}
 STUDY = tuple(datasets("path_vqa", "pmc_vqa"))
 WITH_PMC = {"datasets": tuple(datasets("pmc_vqa"))}
 RETRAINED = {"low_retrained": 0.0, "high_retrained": 0.2, "p_retrained": 0.03}
-FITTED = [changed(of, fitting=r"$8t+\tau$") if of.name == "dualread" else of for of in cases.COSTLY]
-STATES_KEPT = [changed(of, states="generation") if of.name == "dualread" else of for of in cases.COSTLY]
+STATES_KEPT = [
+    changed(of, states="generation", fitting=r"$8t+\tau$") if of.name == "dualread" else of for of in cases.COSTLY
+]
 # 1 greedy answer and 8 samples, in two encoded prompts; a prompt alone once; a replay once.
 MEASURED = [
     *measured("sc8", 9.0, 2.0, 0.0, 0.0, 200.0, 252.25),
@@ -272,9 +273,6 @@ CASES = {
         *measured("dualread", 1.0, 1.0, 0.0, 0.0, 20.0, 3.0),
         *measured("sc8", 8.0, 2.0, 0.0, 0.0, 200.0, 252.0),
         methods=STATES_KEPT,
-    ),
-    "views that fitting alone reads": lambda: build(
-        "costs", *measured("dualread", 1.0, 1.0, 0.0, 1.0, 20.0, 3.0), methods=FITTED
     ),
     "costs as in the paper, and a method without notation": lambda: build(
         "costs",

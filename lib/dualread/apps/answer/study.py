@@ -12,7 +12,6 @@ from typing import Any
 from dualread import plugins
 from dualread.apps.answer.examples import PARTS, UserExample
 from dualread.errors import ConfigError, DataError, did_you_mean
-from dualread.schema.readers import CORRECTNESS
 from dualread.schema.study import Config
 from dualread.study.config import resolve
 from dualread.study.files import laid_over, read
@@ -50,8 +49,7 @@ def known_methods(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     def of_base(entry: Mapping[str, Any]) -> dict[str, Any]:
         kept = {key: value for key, value in entry.items() if key not in ("actor", "tuned_on", "cost")}
         parents = {role: called.get(parent, parent) for role, parent in (entry.get("parents") or {}).items()}
-        target = {"target": called.get(entry["target"], entry["target"])} if "target" in entry else {}
-        return {**kept, **({"parents": parents} if parents else {}), **target}
+        return {**kept, **({"parents": parents} if parents else {})}
 
     return {name: of_base(entry) for name, entry in methods.items()}
 
@@ -81,8 +79,7 @@ def chosen_methods(wanted: Iterable[str] | Mapping[str, Any], known: Mapping[str
         if entry is None:
             listed = ", ".join(known)
             raise ConfigError(f"methods: no method {name!r}. Known: {listed}.{did_you_mean(name, known)}")
-        taught_by = [] if entry.get("target", CORRECTNESS) == CORRECTNESS else [entry["target"]]
-        for parent in (*(entry.get("parents") or {}).values(), *taught_by):
+        for parent in (entry.get("parents") or {}).values():
             add(parent, (*below, name))
         chosen.setdefault(name, {"label": name, "group": "Own", **entry})
 
