@@ -1,8 +1,7 @@
 """A linear probe of one of the replay's states; with the target semantic uncertainty, a semantic entropy probe (SEP).
 
 A logistic regression (`linear` has the loss and the optimizer) on the fit partition learns correctness, or what the
-parent `target` says (`labels`). A Platt map, fitted on the calibration partition by correctness, turns
-the log-odds into a confidence.
+parent `target` says (`labels`). A Platt map, fitted on the calibration partition by correctness, makes confidences.
 """
 
 from collections.abc import Mapping
