@@ -1,6 +1,7 @@
 """Models of meaning: whether one text follows from another, and how similar texts are.
 
 Both compute in float32, in batches of texts of similar length, and read at most as many tokens as they have positions.
+Without such a model in a folder, functions raise an ArtifactError.
 """
 
 import functools
@@ -19,11 +20,7 @@ _BATCH = 64
 
 
 def entailments(folder: Path, pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the most probable of `CLASSES` for each (premise, hypothesis).
-
-    Raises:
-        ArtifactError: There is no classifier of pairs of texts in `folder`, or its `id2label` names other classes.
-    """
+    """Return what a classifier says of each (premise, hypothesis): the most probable of `CLASSES`."""
     tokenizer, model = _opened(folder, classifies=True)
     labels = {index: str(label).lower() for index, label in model.config.id2label.items()}
     if sorted(labels.values()) != sorted(CLASSES):
@@ -38,11 +35,7 @@ def entailments(folder: Path, pairs: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def embeddings(folder: Path, texts: Sequence[str]) -> np.ndarray:
-    """Return the mean of the last states of each text's tokens, float64 [n, D], of length 1.
-
-    Raises:
-        ArtifactError: There is no encoder in `folder`.
-    """
+    """Return an encoder's mean of the last states of each text's tokens, float64 [n, D], of length 1."""
     tokenizer, model = _opened(folder, classifies=False)
     vectors: dict[int, np.ndarray] = {}
     for rows, output, mask in _outputs(tokenizer, model, [(text,) for text in texts]):

@@ -53,11 +53,7 @@ def declared(module: str, constant: str) -> Any:
 
 
 def features(reader: str, settings: Wire) -> tuple[str, ...]:
-    """Return the FEATURES of the reader called `reader` with these settings.
-
-    Raises:
-        ConfigError: A setting that they name is missing, or FEATURES is not a literal.
-    """
+    """Return the FEATURES of the reader called `reader`; a ConfigError names a setting of theirs that is missing."""
     try:
         return tuple(name.format_map(settings) for name in plugins.declared("readers", reader, "FEATURES") or ())
     except KeyError as error:

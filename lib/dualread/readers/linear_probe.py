@@ -7,11 +7,9 @@ parent `target` says (`labels`). A Platt map, fitted on the calibration partitio
 from collections.abc import Mapping
 from typing import Literal
 
-import numpy as np
-
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import platt_notes, platt_scores
-from dualread.readers.linear import fit_linear, linear_log_odds
+from dualread.readers.linear import fit_linear_probe, linear_log_odds
 from dualread.readers.settings import LinearSettings
 
 FEATURES: tuple[str, ...] = ("{state}",)
@@ -27,12 +25,11 @@ class Settings(LinearSettings):
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the weights on `fit` and the Platt map on `calibration`; the weights start from zero without a seed."""
-    fitted, calibration = (examples.require(role, both_classes=True) for role in ("fit", "calibration"))
-    states, at_calibration = (part.answers.features(settings.state) for part in (fitted, calibration))
-    tensors = fit_linear(states, fitted.correct, np.zeros(len(fitted)), settings)
+    calibration = examples.require("calibration", both_classes=True)
+    tensors = fit_linear_probe(examples, lambda answers: answers.features(settings.state), settings).tensors
+    log_odds = linear_log_odds(calibration.answers.features(settings.state), tensors)
     how = {"reader": "readers.linear_probe", "advice": "Read another state, or learn another target"}
-    notes = platt_notes(linear_log_odds(at_calibration, tensors), calibration, **how, partition="calibration")
-    return Weights(tensors=tensors, notes=notes)
+    return Weights(tensors=tensors, notes=platt_notes(log_odds, calibration, **how, partition="calibration"))
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
