@@ -79,7 +79,8 @@ def _read(answers: Answers, k: int, n_views: int) -> Iterator[tuple[Samples, Pai
             " the method's config entry."
         )
     samples = (list(chain(*rows)) for rows in zip(*(first_samples(answers, view, k) for view in sampled), strict=True))
-    return zip(samples, (grouping and grouping[0].pairs) or [None] * len(answers), strict=True)
+    pairs = grouping[0].pairs if grouping else None
+    return zip(samples, pairs or [None] * len(answers), strict=True)
 
 
 def _pair(one: str, other: str, pairs: Pairs | None) -> tuple[float, bool]:
