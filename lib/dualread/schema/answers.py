@@ -24,7 +24,7 @@ from dualread.schema.base import (
     Wire,
     Word,
 )
-from dualread.schema.groups import GroupedBy, Groups
+from dualread.schema.groups import Groups
 from dualread.schema.replay import PassReading, Replay
 
 # A key of a YAML mapping may be a number or text: 17 and "17" are the same seed.
@@ -290,8 +290,6 @@ class ShardSpec(Shard):
     no answer are not asked."""
     thinking_ends: str | None = None
     """What ends the thinking of the committed completions before their answer; None where they do not think."""
-    groups: GroupedBy | None = None
-    """By what a view groups answers, in place of asking."""
 
     @property
     def is_greedy(self) -> bool:

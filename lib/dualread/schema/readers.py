@@ -6,6 +6,7 @@ from pydantic import Field
 
 from dualread.schema.answers import Shard, ShardSpec
 from dualread.schema.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Wire
+from dualread.schema.groups import GroupedBy
 
 
 class TunedOn(Section):
@@ -92,6 +93,8 @@ class AskedView(Section):
 
     name: str
     asked: ShardSpec
+    groups: GroupedBy | None = None
+    """By what it groups answers, where it asks nothing."""
 
 
 class ScoringSpec(Section):

@@ -37,7 +37,6 @@ def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
         measure=measure_of(view.measure) if view and view.measure else None,
         answer_contract=contract_plugin(contract) if shows_answer else None,
         thinking_ends=thinking_ends_of(contract),
-        groups=view.groups.by if view and view.groups else None,
     )
 
 

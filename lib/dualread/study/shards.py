@@ -289,7 +289,14 @@ class StudyShards:
             model=opened.answering(),
             contract=contract_of(self._config, actor, shard[0], shard[2]),
             answer=shard_spec(self._config, actor, shard),
-            views=tuple(AskedView(name=view, asked=shard_spec(self._config, actor, (*shard, view))) for view in views),
+            views=tuple(
+                AskedView(
+                    name=view,
+                    asked=shard_spec(self._config, actor, (*shard, view)),
+                    groups=groups.by if (groups := self._config.views[view].groups) else None,
+                )
+                for view in views
+            ),
         )
 
     def needs_pairs(self, condition: str) -> bool:
