@@ -617,6 +617,7 @@ MUTANTS = (
         "1.0 / ((len(sizes) + 1) * sizes[number[order]])",
         "np.full(len(p), 1.0 / (len(p) + 1))",
         ("evaluation/test_answer_sets.py",),
+    ),
     # --- meaning and labels
     Mutant(
         "one direction is enough for two answers to mean the same",
