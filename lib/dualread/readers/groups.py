@@ -58,8 +58,8 @@ def agreement(answers: Answers, k: int) -> np.ndarray:
     An invalid sample agrees with no answer, and no sample agrees with an invalid answer.
     """
     counts = [
-        0 if own is None else sum(text is not None and _pair(own, text, pairs)[1] for text in samples)
-        for own, (samples, pairs) in zip(answers.table["canonical_answer"], _read(answers, k, 1), strict=True)
+        0 if answer is None else sum(text is not None and _pair(answer, text, pairs)[1] for text in samples)
+        for answer, (samples, pairs) in zip(answers.table["canonical_answer"], _read(answers, k, 1), strict=True)
     ]
     return np.array(counts, dtype=np.float64) / k
 
@@ -83,8 +83,8 @@ def _read(answers: Answers, k: int, n_views: int) -> Iterator[tuple[Samples, Pai
     return zip(samples, pairs or [None] * len(answers), strict=True)
 
 
-def _pair(one: str, other: str, pairs: Pairs | None) -> tuple[float, bool]:
+def _pair(answer: str, compared: str, pairs: Pairs | None) -> tuple[float, bool]:
     """Return how similar two canonical answers are, and whether they count as the same."""
-    if one == other or pairs is None:
-        return float(one == other), one == other
-    return pairs[min(one, other), max(one, other)]
+    if answer == compared or pairs is None:
+        return float(answer == compared), answer == compared
+    return pairs[min(answer, compared), max(answer, compared)]

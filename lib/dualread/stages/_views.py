@@ -88,8 +88,8 @@ def _view(name: str, folder: Path, answers: Answers, *, where: str) -> ViewAnswe
     if (folder / "groups.parquet").exists():
         frame = _checked(read_table(folder / "groups.parquet", GROUPS), places, where)
         pairs: dict[str, dict[tuple[str, str], tuple[float, bool]]] = {sample_id: {} for sample_id in places}
-        for sample_id, one, other, similarity, same in frame.iter_rows():
-            pairs[sample_id][one, other] = similarity, same
+        for sample_id, answer, compared, similarity, same in frame.iter_rows():
+            pairs[sample_id][answer, compared] = similarity, same
         return ViewAnswers(name=name, pairs=tuple(pairs.values()))
     if (folder / "features.parquet").exists():
         frame = _checked(read_table(folder / "features.parquet", FEATURES), places, where)

@@ -32,15 +32,15 @@ def compute(spec: GroupAnswersSpec, inputs: Mapping[str, Path], out: Path) -> st
     questions = dict(manifest.select("sample_id", "question").iter_rows()) if groups.with_question else {}
     sampled = zip(*map(canonical_samples, views), strict=True)
     rows = []
-    own_answers = graded.select("sample_id", "canonical_answer").iter_rows()
-    for (sample_id, own), texts in zip(own_answers, sampled, strict=True):
-        known = sorted({text for text in (own, *chain(*texts)) if text is not None})
+    committed_answers = graded.select("sample_id", "canonical_answer").iter_rows()
+    for (sample_id, answer), texts in zip(committed_answers, sampled, strict=True):
+        distinct = sorted({text for text in (answer, *chain(*texts)) if text is not None})
         before = f"{questions[sample_id]} " if questions else ""
-        rows += [(sample_id, *pair, (before + pair[0], before + pair[1])) for pair in combinations(known, 2)]
+        rows += [(sample_id, *pair, (before + pair[0], before + pair[1])) for pair in combinations(distinct, 2)]
     compared = sorted({pair for *_, pair in rows})
     folder = inputs.get("source") or download(str(groups.source.hub), groups.source.revision)
     judged = dict(zip(compared, _judged(compared, folder, groups), strict=True)) if compared else {}
-    values = [(sample_id, one, other, *judged[pair]) for sample_id, one, other, pair in rows]
+    values = [(sample_id, *answers_of_pair, *judged[pair]) for sample_id, *answers_of_pair, pair in rows]
     table = from_rows([dict(zip(GROUPS.columns, row, strict=True)) for row in values], GROUPS)
     write_table(out / "groups.parquet", table, GROUPS)
     same = f"{table['same'].sum()} of {len(table)} are the same"
@@ -53,9 +53,9 @@ def _judged(pairs: Sequence[Pair], folder: Path, groups: Groups) -> list[tuple[f
         texts = sorted(set(chain(*pairs)))
         vectors = dict(zip(texts, embeddings(folder, texts), strict=True))
         # Rounded, so that no digit depends on which texts share a batch.
-        cosines = [round(float(vectors[one] @ vectors[other]), 5) for one, other in pairs]
+        cosines = [round(float(vectors[first] @ vectors[second]), 5) for first, second in pairs]
         return [(cosine, cosine >= groups.threshold) for cosine in cosines]
-    classes = entailments(folder, [*pairs, *((other, one) for one, other in pairs)])
+    classes = entailments(folder, [*pairs, *((second, first) for first, second in pairs)])
     least = 0.75 if groups.neutral else 1.0  # of entailed and neutral, and of entailed twice
     directions = zip(classes[: len(pairs)], classes[len(pairs) :], strict=True)
     means = [(CLASSES[there] + CLASSES[back]) / 2 for there, back in directions]
