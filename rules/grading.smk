@@ -1,7 +1,7 @@
-# Grades: what was answered, and whether it is correct.
+# Grades: what was answered, whether it is correct, and, where a method asks for it, which answers mean the same.
 #
-# REQUIRES results/<study>/generations/..., manifests, pairs
-# PROVIDES results/<study>/graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
+# REQUIRES results/<study>/generations/..., manifests, pairs, views/...
+# PROVIDES results/<study>/graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/ and views/<same>/<view>/
 
 
 for actor in SHARDS.answering:
@@ -11,3 +11,12 @@ for actor in SHARDS.answering:
         [ARTIFACTS.of_actor("graded", ANY, *shard) for shard in SHARDS.shards(actor)],
         actor=actor,
     )
+
+    if SHARDS.grouped(actor):
+
+        stage(
+            ARTIFACTS.group_answers,
+            [ARTIFACTS.of_shard("views", ANY, shard) for shard in SHARDS.grouped(actor)],
+            actor=actor,
+            resources=dict(model_slots=1, gpu=1),
+        )

@@ -618,4 +618,26 @@ MUTANTS = (
         "np.full(len(p), 1.0 / (len(p) + 1))",
         ("evaluation/test_answer_sets.py",),
     ),
+    # --- meaning and labels
+    Mutant(
+        "one direction is enough for two answers to mean the same",
+        "stages/group_answers.py",
+        "least = 0.75 if groups.neutral else 1.0",
+        "least = 0.75",
+        ("stages/test_group_answers.py",),
+    ),
+    Mutant(
+        "a sample is compared with the one before it",
+        "readers/groups.py",
+        "members = (first for first in groups if first is not None and text is not None)",
+        "members = (first for first in groups[-1:] if first is not None and text is not None)",
+        ("readers/test_groups.py",),
+    ),
+    Mutant(
+        "a reader's calibration follows its target",
+        "readers/labels.py",
+        '_LEARNED = ("fit", "stop")',
+        '_LEARNED = ("fit", "stop", "calibration")',
+        ("readers/test_labels.py",),
+    ),
 )

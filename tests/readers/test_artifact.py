@@ -26,10 +26,10 @@ def test_every_reader_survives_the_file_and_its_bytes_repeat(tmp_path, name):
 
 
 def test_features_read_include_the_parents(reader):
-    assert features_read("readers.verbalized") == []
-    assert features_read("readers.psr") == ["h_pre"]
+    assert features_read("readers.verbalized", {}) == []
+    assert features_read("readers.psr", {}) == ["h_pre"]
     parents = reader.parents.values()
-    assert features_read("readers.dualread", parents) == ["h_ans", "h_close", "h_evid", "h_global", "h_pre"]
+    assert features_read("readers.dualread", {}, parents) == ["h_ans", "h_close", "h_evid", "h_global", "h_pre"]
 
 
 @pytest.mark.parametrize("named", [(), ("chest",), ("chest_reader.b",), ("chest_reader_2",)])

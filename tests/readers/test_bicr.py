@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from dualread.readers import bicr, psr
-from dualread.readers._linear import standardized
 from dualread.readers._network import cross_entropy, pos_weight, train
 from dualread.readers.base import Examples
+from dualread.readers.linear import standardized
 from tests.readers import synthetic
 from tests.readers.test_network import bytes_of
 

@@ -50,7 +50,7 @@ SETTINGS = {
     "self_probing": {},
     "prompt_ensemble": {},
     "self_consistency": {"k": 4},
-    "semantic_uncertainty": {"k": 8},
+    "semantic_uncertainty": {"k": 8, "t": None},
     "expected_confidence": {},
     "vase": {"k": 8, "alpha": 1.0, "weights": "likelihood"},
     "vauq": {"alpha": 0.6},
@@ -62,6 +62,7 @@ SETTINGS = {
     "hac": {"form": "regression"},
     "layer_probe": {**synthetic.P_STATE, "layer": 0.5},
     "after_thinking": synthetic.P_STATE,
+    "linear_probe": {**synthetic.P_STATE, "state": "h_close"},
     "dualread_lm_polygraph.likelihood": {"estimator": "Perplexity", "tokens": "answer"},
     "dualread_lm_polygraph.entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
     "dualread_lm_polygraph.sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
@@ -91,7 +92,11 @@ VIEWS = {
 }
 STOPPED_EARLY = ("psr", "saplma", "bicr", "dualread")  # the last one by its parent
 MAPS = (*_OF_STATED, "hac")  # fitted on validation answers as a whole
-ON_CALIBRATION = ("dualread_lm_polygraph.density", "dualread_lm_polygraph.relative_density")  # their Platt maps
+ON_CALIBRATION = (
+    "linear_probe",
+    "dualread_lm_polygraph.density",
+    "dualread_lm_polygraph.relative_density",
+)  # their Platt maps
 ON_VALIDATION = [name for name in NAMES if declared(module_of("readers", name), "FITTED_ON") == "validation"]
 
 
@@ -140,7 +145,12 @@ def test_signatures(name):
         assert list(inspect.signature(module.fit).parameters) == ["examples", "settings", "parents", "seed"]
     assert list(inspect.signature(module.score).parameters) == ["reader", "answers"]
     assert set(parents) == set(PARENTS.get(name, {}))
-    assert set(features) <= {*synthetic.TENSORS, "answer_log_prob", *OPTIONAL_TENSORS, *TOKENS}
+    assert {text.format_map(SETTINGS[name]) for text in features} <= {
+        *synthetic.TENSORS,
+        "answer_log_prob",
+        *OPTIONAL_TENSORS,
+        *TOKENS,
+    }
     assert fitted_on in (None, "train", "validation")
     assert hasattr(module, "fit") == (fitted_on is not None)
     assert views in (None, "fit", "score")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dualread.readers._linear import affine
+from dualread.readers.linear import affine
 
 
 @pytest.mark.parametrize("width", [1, 7, 2048, 8192, 8193, 4 * 2560])  # P-Visual reads 4 D columns: 10,240 of MedGemma

@@ -57,7 +57,7 @@ def test_answers_that_a_distortion_changes_are_less_certain_than_those_that_stay
 
 def test_what_it_cannot_read_is_refused():
     one, reader = view("samples", ("a", "b")), synthetic.reader("readers.vase", PLATT, SETTINGS)
-    with pytest.raises(ConfigError, match="samples on the image, and samples on distorted images"):
+    with pytest.raises(ConfigError, match="this reader needs 2 of completions"):
         vase.score(reader, answers(one))
     silent = ViewAnswers(
         name="silent", texts=one.texts, token_log_probs=pl.Series([[[], []]], dtype=pl.List(pl.List(pl.Float32)))

@@ -21,7 +21,7 @@ from tests.apps.score import small
 from tests.readers import synthetic
 
 PACKAGE = "chest_reader"
-NAMES = (f"{PACKAGE}.weights_io", "dualread.apps.store.gc", "dualread.readers._linear", "antigravity.x", f"{PACKAGE}.")
+NAMES = (f"{PACKAGE}.weights_io", "dualread.apps.store.gc", "dualread.readers.linear", "antigravity.x", f"{PACKAGE}.")
 # Where a file may name a plugin: (place in the header, value). Views are those of the methods `expected` and `per`.
 NAMED = {
     "module": f"{PACKAGE}.weights_io",

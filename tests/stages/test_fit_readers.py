@@ -10,11 +10,14 @@ from dualread.errors import ArtifactError, ReaderError
 from dualread.models.prompts import template_sha256
 from dualread.readers import psr
 from dualread.readers.artifact import load_reader
+from dualread.readers.base import fit
+from dualread.readers.labels import labels_by
 from dualread.readers.requirements import requirements_of
 from dualread.schema.answers import Choices
 from dualread.schema.base import DatasetSplit
 from dualread.schema.readers import AskedView, FitReadersSpec
 from dualread.stages import fit_readers
+from dualread.stages._views import read_examples
 from tests import specs
 from tests.readers import synthetic
 from tests.specs import changed
@@ -82,6 +85,27 @@ def inputs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fitted(inputs, tmp_path_factory):
     return fit_all(tmp_path_factory.mktemp("readers"), inputs)
+
+
+def test_a_target_takes_the_place_of_correctness_in_fitting_and_is_no_part_of_the_reader(inputs, fitted, tmp_path):
+    settings = {**synthetic.P_STATE, "state": "h_close"}
+    probe = specs.method("probe", "linear_probe", target=specs.method("rlvr", "verbalized"))
+    fit_readers.compute(
+        spec_of("p_state", reader=probe, settings=settings), {**inputs, "parent/target": fitted["rlvr"]}, tmp_path
+    )
+    reader = load_reader(tmp_path / "reader.safetensors")
+    assert (dict(reader.parents), reader.provenance["features"]) == ({}, ["h_close"])
+    assert (
+        reader.provenance["partitions"]["fit"]
+        == read_header(fitted["p_state"] / "reader.safetensors")["provenance"]["partitions"]["fit"]
+    )  # the counts are of correct answers
+    teacher = load_reader(fitted["rlvr"] / "reader.safetensors")
+    examples = read_examples(DatasetSplit(dataset="slake", split="train"), (), (), inputs, "here")
+    expected = fit("readers.linear_probe", labels_by(teacher, examples)[0], settings, {}, 0)
+    assert (reader.weights.tensors["weight"] == expected.tensors["weight"]).all()
+    assert (
+        reader.weights.tensors["weight"] != fit("readers.linear_probe", examples, settings, {}, 0).tensors["weight"]
+    ).any()
 
 
 def test_the_header_says_how_to_score_a_new_image(fitted, inputs):

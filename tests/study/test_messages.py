@@ -37,6 +37,12 @@ def of_training(**settings):
     return {"backbones": {"qwen3-vl-tiny": {"training": settings}}}
 
 
+def of_groups(method="sc2", **changes):
+    groups = {"by": "entailment", "of": ["samples"], "source": {"hub": "a/b", "revision": "0" * 40}, **changes}
+    views = {"sc2": ["samples", "meaning"], "p_true": ["p_true", "meaning"]}[method]
+    return {"views": {"meaning": {"groups": groups}}, "methods": {method: {"views": views}}}
+
+
 def of_condition(**changes):
     return {"conditions": {"mine": {"image": "original", "control": True, **changes}}}
 
@@ -92,6 +98,12 @@ CHANGES = {
     "a measure without its settings": {
         "views": {"core": {"image": "original", "measure": {"name": "hidden_core", "settings": {"share": 0.4}}}}
     },
+    "a target of a reader of validation answers": {"methods": {"sc2": {"parents": {"target": "p_true"}}}},
+    "a target that comes later": {"methods": {"psr": {"parents": {"target": "per"}}}},
+    "groups by embedding without a threshold": of_groups(by="embedding"),
+    "groups of answers that a view does not draw": of_groups(of=["p_true"]),
+    "groups that a reader cannot use": of_groups("p_true"),
+    "groups of other samples": of_groups("sc2", of=["self_probing"]),
     "a view of a donor's image": {"views": {"samples": {"image": "donor"}}},
     "a prompt with a hint outside of a condition": {"actors": {"rlvr": {"prompt": "misled"}}},
     "methods with and without": {"tables": {"main": {"methods": ["psr"]}}},

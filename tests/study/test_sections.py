@@ -85,10 +85,10 @@ def test_a_config_is_not_changed_after_it_was_checked():
         ({"tables": {"main": {"without": []}}}, "tables.main.without: []: "),
         ({"datasets": {"slake": {"source": {"phantom": None}}}}, "datasets.slake.source: is empty. Expected at least"),
         ({"datasets": {"slake": {"select": {}}}}, "datasets.slake.select: is empty. Expected at least one of: answer"),
-        ({"views": {"new": {}}}, "views.new: has nothing. Expected `decoding` or `choices`, or else an `image`."),
+        ({"views": {"new": {}}}, "views.new: has nothing. Expected `decoding`, `choices` or `groups`, or else"),
         (
             {"views": {"samples": {"choices": {"words": ["a", "b"]}}}},
-            "views.samples: has ['decoding', 'choices']. Expected `decoding` or `choices`",
+            "views.samples: has ['decoding', 'choices']. Expected `decoding`, `choices`",
         ),
         ({"views": {"p_true": {"choices": {"integers": [0, 1]}}}}, "has ['integers', 'words']. Expected either"),
         ({"actors": {"rlvr": {"reward": None}}}, "actors.rlvr: has ['settings', 'training'] of `training`, `reward`"),

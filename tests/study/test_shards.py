@@ -113,6 +113,26 @@ def test_only_the_files_of_the_used_splits_are_downloaded(config):
     assert shards_of(config).hub_files("slake") == ["imgs.zip", "test.json"]
 
 
+def test_a_target_and_groups_add_views_where_they_are_read_alone(config):
+    groups = {"by": "entailment", "of": ["samples"], "source": {"hub": "owner/name", "revision": "0" * 40}}
+    config["views"] = {"samples": {"decoding": SAMPLED}, "meaning": {"groups": groups}}
+    config["methods"] = named(
+        entropy=read("rlvr", "semantic_uncertainty", views=["samples", "meaning"], settings={"k": 4}),
+        probe=read("rlvr", "linear_probe", parents={"target": "entropy"}, settings={"state": "h_close"}),
+    )
+    shards = shards_of(config)
+    train, views = ("slake", "train", "original"), ["samples", "meaning"]
+    assert (shards.fitted_shard("probe"), shards.features("probe")) == (train, {"h_close"})
+    assert (shards.fitting_views("probe"), shards.scoring_views("probe")) == (views, [])
+    assert (shards.fitting_cost("probe"), shards.fitting_cost("entropy")) == ("$8t$", None)
+    read_by_entropy = [shard for shard in shards.scored("entropy") if shard != train]
+    assert shards.grouped("rlvr") == [(*shard, "meaning") for shard in (train, *read_by_entropy)]
+    assert [view for view in shards.generated("rlvr") if len(view) == 4] == [
+        (*shard, "samples") for shard in (train, *read_by_entropy)
+    ]
+    assert all(len(shard) == 3 for shard in shards.replayed("rlvr"))
+
+
 def test_views_cover_the_answers_that_a_method_needs_except_those_under_controls(config, monkeypatch):
     declared = {
         "sampled": {"VIEWS": "score", "FITTED_ON": "validation", "FEATURES": ()},

@@ -19,9 +19,9 @@ import numpy as np
 
 from dualread.errors import UnfittedError
 from dualread.progress import track
-from dualread.readers._linear import affine, fit_standardization, one_thread, standardized
 from dualread.readers.base import Examples, Weights
 from dualread.readers.calibrated import temperature_notes
+from dualread.readers.linear import affine, fit_standardization, one_thread, standardized
 from dualread.readers.settings import NetworkSettings
 
 # A differentiable loss of two tensors: log-odds, and labels (1.0 = correct).

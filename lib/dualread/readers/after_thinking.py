@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from dualread.errors import UnfittedError
-from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import branch_scores, temperature_notes
+from dualread.readers.linear import fit_linear, linear_log_odds
 from dualread.readers.settings import LinearSettings
 
 FEATURES: tuple[str, ...] = ("h_think",)

@@ -23,13 +23,15 @@ COLUMNS = (
 )
 # The columns of `Answers.tokens`: what the replay's index says about each answer's tokens.
 TOKENS = ("token_log_probs", "answer_positions")
+# Of two answers in the order of code points: their similarity, at most 1, and whether they mean the same.
+Pairs = Mapping[tuple[str, str], tuple[float, bool]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViewAnswers:
     """What an actor was asked or shown in addition, about the same answers and in their order.
 
-    A view holds texts, or log-probabilities of choices, or hidden states; the fields of the other kinds are None.
+    A view holds texts, log-probabilities of choices, hidden states, or pairs; the fields of the other kinds are None.
 
     Attributes:
         name: The entry of `views` in the config.
@@ -41,6 +43,7 @@ class ViewAnswers:
             up to 1. NaN for an invalid answer.
         source: Returns a named tensor of a replay of the same completions with another image.
         rows: int [n], the row of that replay that belongs to each answer.
+        pairs: Per answer, what a model says of each two different canonical answers to its question.
     """
 
     name: str
@@ -49,6 +52,7 @@ class ViewAnswers:
     log_probs: Mapping[str, np.ndarray] | None = None
     source: Callable[[str], np.ndarray] | None = None
     rows: np.ndarray | None = None
+    pairs: tuple[Pairs, ...] | None = None
 
     def completions(self) -> tuple[tuple[str, ...], ...]:
         """Return `texts`.
@@ -91,6 +95,7 @@ class ViewAnswers:
             token_log_probs=None if self.token_log_probs is None else self.token_log_probs[index],
             log_probs=None if self.log_probs is None else {name: p[index] for name, p in self.log_probs.items()},
             rows=None if self.rows is None else self.rows[index],
+            pairs=None if self.pairs is None else tuple(self.pairs[i] for i in index),
         )
 
     def _kind(self, value: Any, what: str) -> Any:

@@ -15,7 +15,8 @@ from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError
 from dualread.limits import check_plugin
 from dualread.readers.base import FittedReader, Weights, settings_of
-from dualread.readers.declarations import declared
+from dualread.readers.declarations import features, name_of
+from dualread.schema.base import Wire
 
 FORMAT = 2
 
@@ -55,11 +56,11 @@ def load_reader(path: Path, *, plugins: Collection[str] = ()) -> FittedReader:
         ) from error
 
 
-def features_read(module: str, parents: Iterable[FittedReader] = ()) -> list[str]:
+def features_read(module: str, settings: Wire, parents: Iterable[FittedReader] = ()) -> list[str]:
     """Return the sorted names of the replay's tensors that a reader and its parents read; empty without a replay."""
-    names = set(declared(module, "FEATURES"))
+    names = set(features(name_of(module), settings))
     for parent in parents:
-        names.update(features_read(parent.module, parent.parents.values()))
+        names.update(features_read(parent.module, parent.settings.to_spec(), parent.parents.values()))
     return sorted(names)
 
 

@@ -25,10 +25,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from dualread.readers._linear import fit_standardization, standardized
 from dualread.readers._network import Loss, cross_entropy, pos_weight, probe_log_odds, train
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import branch_scores, temperature_notes
+from dualread.readers.linear import fit_standardization, standardized
 from dualread.readers.settings import NetworkSettings
 from dualread.schema.base import AS_GIVEN, Above0, AtLeast0, BelowOne, Share
 

@@ -4,11 +4,12 @@ Each declaration is one assignment of a literal at top level, and has a default:
     FITTED_ON: str. Required with a function `fit`: the split whose answers and labels it reads, "train" or
         "validation".
     FEATURES: tuple[str, ...]. What the reader reads of the replay: tensors, and columns of its index about tokens
-        (`answers.TOKENS`). Default: none.
+        (`answers.TOKENS`); "{name}" stands for the value of the setting `name`, which has no default. Default: none.
     PARENTS: tuple[str, ...]. Roles of the fitted readers on which it builds, whatever these are fitted on and whichever
         views they read. Default: none.
     VIEWS: str. When the reader reads the views that its config entry lists: "fit" (views of the answers on which it is
         fitted) or "score" (views of all answers, including those). Default: never.
+    GROUPS: bool. Whether the reader counts samples by meaning where its entry lists a view of `groups`. Default: False.
     NULL: bool. Whether the method is a null: it sees neither the image nor a state. A method that does not exceed
         it has not been shown to use the image. Default: False.
     SCORES_UNFITTED: bool. Whether `score` gives the score before anything is fitted (`calibrated` does): the fit only
@@ -22,12 +23,12 @@ from typing import Any
 
 from dualread import plugins
 from dualread.errors import ConfigError
+from dualread.schema.base import Wire
 
-_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False, "SCORES_UNFITTED": False}
-_ALLOWED = {
-    **{"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score")},
-    **dict.fromkeys(("NULL", "SCORES_UNFITTED"), (False, True)),
-}
+_FLAGS = ("GROUPS", "NULL", "SCORES_UNFITTED")
+_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, **dict.fromkeys(_FLAGS, False)}
+_ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score")}
+_ALLOWED |= dict.fromkeys(_FLAGS, (False, True))
 
 
 def name_of(module: str) -> str:
@@ -54,6 +55,14 @@ def declared(module: str, constant: str) -> Any:
     return _DEFAULTS[constant] if value is None else value
 
 
+def features(reader: str, settings: Wire) -> tuple[str, ...]:
+    """Return the FEATURES of the reader called `reader`; a ConfigError names a setting of theirs that is missing."""
+    try:
+        return tuple(name.format_map(settings) for name in plugins.declared("readers", reader, "FEATURES") or ())
+    except KeyError as error:
+        raise ConfigError(f"settings: have no {error}, by which {reader!r} names what it reads. Add it.") from error
+
+
 def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Iterator[str]:
     """Yield what is wrong with a reader's declarations, and where its config entry contradicts them.
 
@@ -69,7 +78,9 @@ def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Itera
     for problem in _wrong_declarations(name, declarations):
         yield f"reader: {name!r}: {problem}"
     roles = declarations["PARENTS"]
-    if set(parents) != set(roles):
+    if "target" in parents and declarations["FITTED_ON"] != "train":
+        yield f"parents.target: the reader {name!r} learns nothing of training answers. Choose one that does."
+    if set(parents) - {"target"} != set(roles):
         yield f"parents: {list(parents)}; the reader {name!r} builds on {', '.join(roles) or 'none'}."
     if (declarations["VIEWS"] is None) != (not views):
         expected = "none" if declarations["VIEWS"] is None else "at least one"

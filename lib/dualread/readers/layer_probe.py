@@ -1,16 +1,16 @@
 """A linear probe of one layer: the mean of the answer tokens' states at any depth of the model.
 
 Its view gives the states (`layers` of the view). The weights are fitted on the fit partition and the temperature on the
-calibration partition, as those of P-State (`_linear` has the loss and the optimizer).
+calibration partition, as those of P-State (`linear` has the loss and the optimizer).
 """
 
 from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.readers.calibrated import branch_scores, temperature_notes
+from dualread.readers.calibrated import branch_scores
+from dualread.readers.linear import fit_linear_probe, linear_log_odds
 from dualread.readers.settings import LinearSettings
 from dualread.schema.base import Share
 
@@ -27,11 +27,7 @@ class Settings(LinearSettings):
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the weights on `fit` and the temperature on `calibration`; the weights start from zero without a seed."""
-    fitted = examples.require("fit", both_classes=True)
-    calibration = examples.require("calibration", both_classes=True)
-    tensors = fit_linear(_states(fitted.answers, settings), fitted.correct, np.zeros(len(fitted)), settings)
-    log_odds = linear_log_odds(_states(calibration.answers, settings), tensors)
-    return Weights(tensors=tensors, notes=temperature_notes(log_odds, calibration))
+    return fit_linear_probe(examples, lambda answers: _states(answers, settings), settings)
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:

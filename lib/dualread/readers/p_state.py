@@ -1,16 +1,14 @@
 """P-State: answer commitment state (DualRead, sec:post_read), the first part of the post-answer evidence read.
 
 A linear proxy on h_close, the final-layer state at the token that closes the answer. The weights are fitted on the fit
-partition and the temperature on the calibration partition. `_linear` has the loss and the optimizer.
+partition and the temperature on the calibration partition. `linear` has the loss and the optimizer.
 """
 
 from collections.abc import Mapping
 
-import numpy as np
-
-from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.readers.calibrated import branch_scores, temperature_notes
+from dualread.readers.calibrated import branch_scores
+from dualread.readers.linear import fit_linear_probe, linear_log_odds
 from dualread.readers.settings import LinearSettings
 
 FEATURES: tuple[str, ...] = ("h_close",)
@@ -23,11 +21,7 @@ class Settings(LinearSettings):
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the weights on `fit` and the temperature on `calibration`; the weights start from zero without a seed."""
-    fitted = examples.require("fit", both_classes=True)
-    calibration = examples.require("calibration", both_classes=True)
-    tensors = fit_linear(fitted.answers.features("h_close"), fitted.correct, np.zeros(len(fitted)), settings)
-    log_odds = linear_log_odds(calibration.answers.features("h_close"), tensors)
-    return Weights(tensors=tensors, notes=temperature_notes(log_odds, calibration))
+    return fit_linear_probe(examples, lambda answers: answers.features("h_close"), settings)
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:

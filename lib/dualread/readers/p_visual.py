@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, log_odds
 from dualread.readers.calibrated import branch_scores, temperature_notes
+from dualread.readers.linear import fit_linear, linear_log_odds
 from dualread.readers.settings import LinearSettings
 
 FEATURES: tuple[str, ...] = ("h_ans", "h_global", "h_evid")

@@ -6,9 +6,8 @@ import numpy as np
 
 from dualread.errors import ConfigError
 from dualread.grading.answers import stated_percent
-from dualread.grading.canonical import canonical
-from dualread.grading.contracts.single import parse
 from dualread.readers.base import Answers, Scores, ViewAnswers
+from dualread.readers.groups import first_samples
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 
 
@@ -18,15 +17,7 @@ def sampled_answers(answers: Answers, k: int) -> list[list[str | None]]:
     Raises:
         ConfigError: There is not exactly one view, the view has no completions, or an answer has fewer than `k`.
     """
-    view = answers.only_view()
-    texts = view.completions()
-    for sample_id, samples in zip(answers.table["sample_id"], texts, strict=True):
-        if len(samples) < k:
-            raise ConfigError(
-                f"views.{view.name}: {sample_id} has {len(samples)} samples, but the method reads the first {k}. "
-                "Sample more for the view, or lower the method's k."
-            )
-    return [[_canonical_answer(text) for text in samples[:k]] for samples in texts]
+    return first_samples(answers, answers.only_view(), k)
 
 
 def mean_stated(views: Sequence[ViewAnswers]) -> Scores:
@@ -67,12 +58,6 @@ def choice_log_probs(answers: Answers, names: Sequence[str]) -> np.ndarray:
             "Add them to the view."
         )
     return np.stack([log_probs[name].astype(np.float64) for name in names], axis=1)
-
-
-def _canonical_answer(text: str) -> str | None:
-    # A contract only changes how the confidence is read, so the default one finds the answer of every actor.
-    answer = parse(text).answer
-    return None if answer is None else canonical(answer) or None
 
 
 def _stated(view: ViewAnswers) -> list[int | None]:

@@ -23,7 +23,7 @@ class NetworkSettings(Section):
 
 
 class LinearSettings(Section):
-    """How a logistic regression is fitted; see `_linear`."""
+    """How a logistic regression is fitted; see `linear`."""
 
     steps: Positive
     """Steps of Adam, each over all answers."""

@@ -1,9 +1,9 @@
 """VASE, vision-amplified semantic entropy: how much the answers rest on the image, and how far they agree.
 
 The reader's two views are K samples on the image and, second, K samples on distorted images, mostly one on each.
-Samples are grouped by canonical answer, over both views together; every invalid sample is a group of its own. A sample
-weighs exp(its mean token log-probability), and p and p' are the shares of the groups in the weights of each view. The
-score is the negative entropy of
+Samples are grouped by canonical answer, or by meaning with a view of `groups`, over both views together; every invalid
+sample is a group of its own. A sample weighs exp(its mean token log-probability), and p and p' are the shares of the
+groups in the weights of each view. The score is the negative entropy of
 
     softmax(p + alpha (p - p')),
 
@@ -18,7 +18,6 @@ References:
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -27,12 +26,13 @@ from pydantic import Field
 from dualread.errors import ConfigError
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, ViewAnswers, Weights
 from dualread.readers.calibrated import platt_notes, platt_scores
-from dualread.readers.replies import sampled_answers
+from dualread.readers.groups import sample_groups
 from dualread.schema.base import AtLeast0, Section
 
 FITTED_ON = "validation"
 SCORES_UNFITTED = True
 VIEWS = "score"
+GROUPS = True
 
 
 class Settings(Section):
@@ -84,20 +84,18 @@ def amplified_entropy(clean: Shares, distorted: Shares, alpha: float) -> float:
 
 def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
     """Return the negative amplified entropy, float64 [n]."""
-    if len(answers.views) != 2:
-        names = ", ".join(view.name for view in answers.views) or "none"
-        raise ConfigError(
-            f"views: {names}; this reader needs two: samples on the image, and samples on distorted images. Correct"
-            " the method's config entry."
-        )
-    clean, distorted = (_of_view(answers, view, settings) for view in answers.views)
+    k, groups = settings.k, sample_groups(answers, settings.k, n_views=2)
+    halves = [row[:k] for row in groups], [row[k:] for row in groups]
+    views = (view for view in answers.views if view.pairs is None)
+    clean, distorted = (_of_view(answers, *of_view, settings) for of_view in zip(views, halves, strict=True))
     entropies = [amplified_entropy(*both, settings.alpha) for both in zip(clean, distorted, strict=True)]
     return 0.0 - np.array(entropies, dtype=np.float64)  # a plain minus sign would turn 0.0 into -0.0
 
 
-def _of_view(answers: Answers, view: ViewAnswers, settings: Settings) -> list[Shares]:
+def _of_view(
+    answers: Answers, view: ViewAnswers, sampled: Sequence[Sequence[str | None]], settings: Settings
+) -> list[Shares]:
     k = settings.k
-    sampled = sampled_answers(replace(answers, views=(view,)), k)
     if settings.weights == "equal":
         return [shares(samples, [0.0] * k, view.name) for samples in sampled]
     shares_of_rows = []

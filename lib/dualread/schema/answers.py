@@ -24,6 +24,7 @@ from dualread.schema.base import (
     Wire,
     Word,
 )
+from dualread.schema.groups import Groups
 from dualread.schema.replay import PassReading, Replay
 
 # A key of a YAML mapping may be a number or text: 17 and "17" are the same seed.
@@ -206,7 +207,9 @@ class Choices(NonEmpty):
 
 
 class View(Section):
-    """What an actor is asked or shown about its answers: further completions, choices, or states beside an image."""
+    """What an actor is asked or shown about its answers (further completions, choices, or states beside an image), or
+    which of its answers mean the same.
+    """
 
     prompt: Name | None = None
     """A prompt in place of the answer's."""
@@ -223,13 +226,17 @@ class View(Section):
     """Further completions, drawn in this way."""
     choices: Choices | None = None
     """Completions whose likelihood is computed."""
+    groups: Groups | None = None
+    """Which completions of other views mean the same; nothing is asked."""
 
     @model_validator(mode="after")
     def _gives_one(self) -> Self:
-        present = [name for name in ("decoding", "choices") if getattr(self, name) is not None]
+        if self.groups is not None and len(self.model_fields_set) > 1:
+            raise ValueError(f"has `groups` and {sorted(self.model_fields_set - {'groups'})}. Expected `groups` alone.")
+        present = [name for name in ("decoding", "choices", "groups") if getattr(self, name) is not None]
         if len(present) > 1 or not (present or self.image):
             what = present or "nothing"
-            raise ValueError(f"has {what}. Expected `decoding` or `choices`, or else an `image`.")
+            raise ValueError(f"has {what}. Expected `decoding`, `choices` or `groups`, or else an `image`.")
         if self.draws is not None and not (self.image and self.decoding):
             raise ValueError("has `draws`. Expected an `image` that is drawn, and the `decoding` of its completions.")
         if self.layers is not None and present:
@@ -241,7 +248,7 @@ class View(Section):
     @property
     def gives_states(self) -> bool:
         """Whether it gives the states of the committed completion beside another image."""
-        return self.decoding is None and self.choices is None
+        return self.decoding is None and self.choices is None and self.groups is None
 
 
 class Shard(Section):

@@ -138,6 +138,21 @@ GENERATIONS = Schema(
     },
 )
 
+# One row per two answers to a question that differ in canonical form: what a model says of their meanings.
+GROUPS = Schema(
+    name="groups",
+    columns={
+        "sample_id": column(pl.String, "the question"),
+        "answer": column(pl.String, "a canonical answer; the lesser of the two in the order of code points"),
+        "other": column(pl.String, "the other one"),
+        "similarity": column(
+            pl.Float64,
+            "by entailment, the mean of both directions: 1 entailed, 0.5 neutral, 0 contradicted; else the cosine",
+        ),
+        "same": column(pl.Boolean, "whether they count as the same answer"),
+    },
+)
+
 # One row per given completion, in the order of generations.parquet: its tokens, as the service lists them.
 TOKENS = Schema(
     name="tokens",

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from dualread.schema.answers import Shard, ShardSpec
 from dualread.schema.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Wire
+from dualread.schema.groups import GroupedBy
 
 
 class TunedOn(Section):
@@ -39,7 +40,8 @@ class Method(Section):
     reader: Name
     """The plugin that reads: lib/dualread/readers/<reader>.py."""
     parents: dict[str, Name] = Field(default_factory=dict)
-    """Methods that the reader builds on, by role."""
+    """Methods that the reader builds on, by role. What is called `target` gives the labels of training answers in the
+    place of correctness: whether its scores of them are high or low."""
     views: Names | None = None
     """The views that the reader reads."""
     cost: Annotated[str, Field(pattern=COST)] | None = None
@@ -91,6 +93,8 @@ class AskedView(Section):
 
     name: str
     asked: ShardSpec
+    groups: GroupedBy | None = None
+    """By what it groups answers, where it asks nothing."""
 
 
 class ScoringSpec(Section):

@@ -15,6 +15,7 @@ from dualread.errors import DataError
 from dualread.schema.answers import Choices, Decoding, Image, Measure
 from dualread.schema.backbones import OpenedModel
 from dualread.schema.base import MOST_IMAGES, Listed, Name, Positive, Section, Sha256, Share, Wire, Word
+from dualread.schema.groups import GroupedBy
 from dualread.schema.replay import Kappa
 
 # What is read once for all rows that share it; the last one shares nothing and caches nothing. The fastest comes first.
@@ -102,6 +103,8 @@ class RequiredView(Section):
     """Depths of the layers whose states the view gives; not recorded where there are none."""
     measure: Measure | None = None
     """What the view measures in place of states; not recorded where that is nothing."""
+    groups: GroupedBy | None = None
+    """By what the view groups answers, in place of asking; not recorded where it asks."""
     prompt: PromptText
     decoding: Decoding | None = None
     """How completions are drawn; None where choices are scored."""
@@ -116,7 +119,7 @@ class RequiredView(Section):
         return {
             name: value
             for name, value in write(self).items()
-            if name not in ("draws", "layers", "measure") or value is not None
+            if name not in ("draws", "layers", "measure", "groups") or value is not None
         }
 
 

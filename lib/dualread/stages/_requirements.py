@@ -34,6 +34,7 @@ def requirements(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requiremen
                 draws=view.asked.draws,
                 layers=view.asked.layers,
                 measure=_measure(view.asked.measure),
+                groups=view.groups,
                 prompt=_prompt(view.asked),
                 decoding=view.asked.decoding,
                 choices=view.asked.choices,

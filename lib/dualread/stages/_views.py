@@ -1,4 +1,4 @@
-"""Read the answers on which a reader is fitted, and views of answers: replies, choices or hidden states.
+"""Read the answers on which a reader is fitted, and views of answers: replies, choices, states, or groups.
 
 A view has one row per answer, in the order of the answers.
 """
@@ -16,7 +16,7 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.readers.base import Answers, Examples, ViewAnswers
 from dualread.readers.join import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
 from dualread.schema.base import DatasetSplit
-from dualread.schema.columns import CHOICES, FEATURES, GENERATIONS, GRADED, MANIFEST
+from dualread.schema.columns import CHOICES, FEATURES, GENERATIONS, GRADED, GROUPS, MANIFEST
 
 _OF_COMPLETIONS = ("sample_id", "condition", "sample_index", "text", "token_log_probs")
 # The roles in each split that a reader may see.
@@ -85,6 +85,12 @@ def _view(name: str, folder: Path, answers: Answers, *, where: str) -> ViewAnswe
             values.setdefault(choice, {})[sample_id] = log_prob
         log_probs = {choice: np.array([answered.get(i, np.nan) for i in places]) for choice, answered in values.items()}
         return ViewAnswers(name=name, log_probs=log_probs)
+    if (folder / "groups.parquet").exists():
+        frame = _checked(read_table(folder / "groups.parquet", GROUPS), places, where)
+        pairs: dict[str, dict[tuple[str, str], tuple[float, bool]]] = {sample_id: {} for sample_id in places}
+        for sample_id, answer, compared, similarity, same in frame.iter_rows():
+            pairs[sample_id][answer, compared] = similarity, same
+        return ViewAnswers(name=name, pairs=tuple(pairs.values()))
     if (folder / "features.parquet").exists():
         frame = _checked(read_table(folder / "features.parquet", FEATURES), places, where)
         rows = dict(frame.select("sample_id", "row").iter_rows())

@@ -3,7 +3,7 @@
 Where answers allow no fit, as a Platt map if all are right, the file holds the reason. This ends the method alone.
 
 Inputs: `actor`; `manifest` and `graded` for a reader that reads labels, `features` for a reader of hidden states,
-`view/<name>` per view, and `parent/<role>` per parent.
+`view/<name>` per view, `parent/<role>` per parent, and `parent/target` for the one that gives labels.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from dualread.errors import ReaderError
 from dualread.readers.artifact import features_read, load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, Weights, fit_or_reason, score, settings_of
 from dualread.readers.declarations import declared
+from dualread.readers.labels import labels_by
 from dualread.readers.requirements import NAME, STATES, states_of_shard
 from dualread.schema.readers import FitReadersSpec
 from dualread.schema.recorded import States
@@ -30,13 +31,16 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
         role: load_reader(inputs[f"parent/{role}"] / "reader.safetensors", plugins=parent.modules)
         for role, parent in spec.reader.parents.items()
     }
-    features = features_read(module, parents.values())
+    teacher = parents.pop("target", None)
+    features = features_read(module, spec.settings, parents.values())
     arguments = (spec.examples, spec.views, spec.of_parents or ())
     examples = read_examples(*arguments, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
-    weights, unfitted = Weights(), None
-    if not spec.uncalibrated:
-        weights, unfitted = fit_or_reason(module, examples, spec.settings, parents, seed)
+    labeled, weights, unfitted = examples, Weights(), None
+    if teacher is not None:
+        labeled, unfitted = labels_by(teacher, examples)
+    if unfitted is None and not spec.uncalibrated:
+        weights, unfitted = fit_or_reason(module, labeled, spec.settings, parents, seed)
     states = None
     if "features" in inputs:
         header = states_of_shard(inputs["features"] / "features.safetensors", where)

@@ -52,4 +52,6 @@ def _view_cost(view: Path, answers: list[str], k: int | None, draws: int, passes
         return generation_cost(read_parts(view, GENERATIONS), answers, n_samples=k, draws=draws, where=where)
     if (index := view / "features.parquet").exists():
         return states_cost(read_table(index, FEATURES, ("n_prompt_tokens", "token_log_probs")), passes)
+    if (view / "groups.parquet").exists():  # the actor does nothing for it
+        return Cost()
     raise ArtifactError(f"{where}: {view} has no generations, choices or features (.parquet). Expected one of them.")

@@ -24,6 +24,7 @@ from dualread.schema.answers import (
 )
 from dualread.schema.base import ConfiguredPlugin, DatasetSplit, NoSpec
 from dualread.schema.data import BuildManifestSpec, DownloadDatasetSpec, DownloadFiles, DrawPhantomSpec, PairDonorsSpec
+from dualread.schema.groups import GroupAnswersSpec
 from dualread.schema.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec
 from dualread.study.artifact_paths import plugin, run_of, shard_fields
 from dualread.study.asked import contract_of, image_of, shard_spec
@@ -169,6 +170,22 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
             for shard in (self._shards.shards(w.actor) if shards is None else shards)
         ]
 
+    def group_answers(self, w: Any, shards: Sequence[ShardOrView] | None = None) -> Description:
+        """Which of an actor's answers mean the same."""
+
+        def entry(shard: ShardOrView) -> dict[str, Any]:
+            groups: Any = self._study.views[shard[3]].groups  # only such views are made here
+            return self.entry(
+                self.of_shard("views", w, shard),
+                GroupAnswersSpec(**shard_fields((*shard[:2], "/".join(shard[2:]))), groups=groups),
+                manifest=self.at("manifests", *shard[:2]),
+                graded=self.of_actor("graded", w, *shard[:3]),
+                source=None if groups.source.hub else self.folder(groups.source.folder),
+                **{f"view/{name}": self.of_actor("views", w, *shard[:3], name) for name in groups.of},
+            )
+
+        return {}, [entry(shard) for shard in (self._shards.grouped(w.actor) if shards is None else shards)]
+
     def replay(self, w: Any, shards: Sequence[ShardOrView] | None = None) -> Description:
         """The states of answers, and of views of them; what only some readers read, of answers alone."""
         replay = self._study.replay.model_copy(update={"from_": None})  # `states` says it where it counts
@@ -255,9 +272,15 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
 
     def _reader_of(self, w: Any, method: str, step: str) -> dict[str, Any]:
         """Return the fields that the spec of every stage with a reader has."""
-        of_parents = tuple(self._shards.views_of_parents(method)) or None
-        views = tuple(self._shards.views_of(method, step))
-        return {**run_of(w), "reader": self._reference(method), "views": views, "of_parents": of_parents}
+        views, others = self._shards.views_of(method, step), self._shards.views_of_parents(method)
+        if step == "fit":  # and those by which the training answers are labeled
+            others += [view for view in self._shards.fitting_views(method) if view not in (*views, *others)]
+        return {
+            **run_of(w),
+            "reader": self._reference(method),
+            "views": tuple(views),
+            "of_parents": tuple(others) or None,
+        }
 
     def _reference(self, method: str) -> MethodReference:
         """Return a method and those that it builds on: the code digest only covers modules that a spec names."""

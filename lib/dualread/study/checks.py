@@ -11,7 +11,7 @@ from typing import get_args
 from dualread import plugins
 from dualread.evaluation.side_by_side import conditions_of
 from dualread.models import prompts
-from dualread.readers.declarations import problems
+from dualread.readers.declarations import features, problems
 from dualread.schema.answers import name_and_settings
 from dualread.schema.base import settings_class
 from dualread.schema.data import Dataset
@@ -68,6 +68,7 @@ def contradictions(config: Config, *, with_plugins: bool = True) -> Iterator[str
     for name, figure in config.figures.items():
         yield from _figure_contradictions(f"figures.{name}", name, figure, config)
     yield from _method_contradictions(config.methods)
+    yield from _group_contradictions(config)
     if with_plugins:
         yield from _thinking_contradictions(config)
 
@@ -75,7 +76,7 @@ def contradictions(config: Config, *, with_plugins: bool = True) -> Iterator[str
 def _thinking_contradictions(config: Config) -> Iterator[str]:
     """The state at the end of thinking is read of completions that say what ends it."""
     for name, method in config.methods.items():
-        if "h_think" in (plugins.declared("readers", method.reader, "FEATURES") or ()):
+        if "h_think" in features(method.reader, method.settings):
             conditions = [
                 key for key, entry in config.conditions.items() if not entry.actors or method.actor in entry.actors
             ]
@@ -97,6 +98,21 @@ def _view_contradictions(config: Config) -> Iterator[str]:
             yield f"{where}: {image!r}: only some questions have a donor, and a view is of all. Make it a condition."
         if view.gives_states and plugins.declared("images", image, "NO_IMAGE"):
             yield f"{where}: {image!r}: there are no states of an image then. Give the view `decoding` or `choices`."
+
+
+def _group_contradictions(config: Config) -> Iterator[str]:
+    """Groups are of completions, and of all completions that a method reads."""
+    groups = {name: view.groups for name, view in config.views.items() if view.groups is not None}
+    for name, grouping in groups.items():
+        if others := [view for view in grouping.of if config.views[view].decoding is None]:
+            yield f"views.{name}.groups.of: {others} have no completions. Name views with `decoding`."
+    for name, method in config.methods.items():
+        for view in (view for view in method.views or [] if view in groups):
+            where, others = f"methods.{name}.views: {view!r}", [other for other in method.views or [] if other != view]
+            if not plugins.declared("readers", method.reader, "GROUPS"):
+                yield f"{where} groups answers by meaning; the reader {method.reader!r} does not. Leave it out."
+            elif lacking := [other for other in others if other not in groups[view].of]:
+                yield f"{where} groups the answers of {groups[view].of}, not of {lacking}. Name these in its `of`."
 
 
 def _hint_contradictions(config: Config) -> Iterator[str]:
@@ -275,6 +291,8 @@ def missing_files(config: Config, root: Path) -> Iterator[str]:
         for backbone, of_seeds in (actor.checkpoints or {}).items():
             where = f"actors.{name}.checkpoints.{backbone}"
             places |= {f"{where}.{seed}.folder": source.folder for seed, source in of_seeds.items()}
+    grouping = ((name, view.groups) for name, view in config.views.items() if view.groups is not None)
+    places |= {f"views.{name}.groups.source.folder": groups.source.folder for name, groups in grouping}
     for where, folder in places.items():
         if folder is not None and not (root / folder).is_dir():
             yield f"{where}: {folder!r}: no such folder under {root}. Put the checkpoint there."

@@ -26,6 +26,8 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
         if backbone.source.pretrain and (read := backbone.source.pretrain.pool.dataset):
             yield f"backbones.{name}.source.pretrain.pool.dataset", "datasets", read
     yield from _of_methods(config)
+    for name, view in config.views.items():
+        yield from ((f"views.{name}.groups.of", "views", read) for read in (view.groups.of if view.groups else ()))
     for name, condition in config.conditions.items():
         if condition.completions is not None:
             yield f"conditions.{name}.completions", "conditions", condition.completions

@@ -8,8 +8,8 @@ answers, because there are no hidden states, are left out of every study.
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
-from dualread import plugins
 from dualread.errors import did_you_mean
+from dualread.readers.declarations import features
 from dualread.schema.answers import Actor
 from dualread.schema.backbones import Backbone
 from dualread.schema.base import Section
@@ -110,9 +110,8 @@ def left_out(config: Config) -> Mapping[str, str]:
             continue
         views = [config.views[view] for view in method.views or []]
         lacking = [parent for parent in method.parents.values() if parent in reasons]
-        if set(plugins.declared("readers", method.reader, "FEATURES") or ()) - _LIKELIHOOD or any(
-            view.gives_states for view in views
-        ):
+        states = set(features(method.reader, method.settings)) - _LIKELIHOOD
+        if states or any(view.gives_states for view in views):
             reasons[name] = "it reads hidden states or single tokens, which given answers lack"
         elif any(view.choices is not None and view.choices.words is None for view in views):
             reasons[name] = "it reads the likelihoods of many integers, which services do not give"

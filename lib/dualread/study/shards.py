@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dualread import plugins
+from dualread.readers.declarations import features
 from dualread.schema.answers import Image, Service, name_and_settings
 from dualread.schema.readers import AskedView, ScoringSpec
 from dualread.schema.replay import OF_IMAGE, OPTIONAL_TENSORS, PassReading
@@ -106,8 +107,8 @@ class StudyShards:
 
     def features(self, method: str) -> set[str]:
         """Return what the reader of a method, and those that it builds on, read of the replay."""
-        readers = (self._config.methods[name].reader for name in (method, *self._ancestors(method)))
-        return {name for reader in readers for name in plugins.declared("readers", reader, "FEATURES") or ()}
+        entries = (self._config.methods[name] for name in (method, *self._ancestors(method)))
+        return {name for entry in entries for name in features(entry.reader, entry.settings)}
 
     def fitted_shard(self, method: str) -> Shard:
         """Return the answers that a reader is fitted on.
@@ -155,14 +156,27 @@ class StudyShards:
     def fitting_views(self, method: str) -> list[str]:
         """Return the views of the answers that a method is fitted on: its own, and those of its parents."""
         of_parents = self.views_of_parents(method) if self.reads(method, "FITTED_ON") else []
-        return [*self.views_of(method, "fit"), *of_parents]
+        of_target = self.scoring_views(target) if (target := self.parents(method).get("target")) else []
+        return list(dict.fromkeys([*self.views_of(method, "fit"), *of_parents, *of_target]))
+
+    def fitting_cost(self, method: str) -> str | None:
+        """Return what views cost that fitting alone reads, per answer on which a method is fitted, as `cost` has it."""
+        only = set(self.fitting_views(method)) - set(self.scoring_views(method))
+        views = [self._config.views[view] for view in only]
+        counts = {
+            "t": sum(view.decoding.n_samples * (view.draws or 1) for view in views if view.decoding),
+            r"\rho": sum(view.choices is not None for view in views),
+            r"\tau": sum(view.gives_states for view in views),
+        }
+        terms = [f"{'' if n == 1 else n}{symbol}" for symbol, n in counts.items() if n]
+        return f"${'+'.join(terms)}$" if terms else None
 
     def scoring_views(self, method: str) -> list[str]:
         """Return the views of all answers that a method and those that it builds on read to score."""
         return [*self.views_of(method, "score"), *self.views_of_parents(method)]
 
     def _ancestors(self, method: str) -> list[str]:
-        parents = list(self.parents(method).values())
+        parents = [parent for role, parent in self.parents(method).items() if role != "target"]
         return [*parents, *(above for parent in parents for above in self._ancestors(parent))]
 
     # --- Shards and views
@@ -217,7 +231,12 @@ class StudyShards:
     def generated(self, actor: str) -> list[ShardOrView]:
         """Return the shards and views that generation makes, each after those that it is about."""
         shards = [shard for shard in self.shards(actor) if not self._is_forced(shard)]
-        return [*shards, *(view for view in self.views(actor) if not self._gives_states(view))]
+        asked = (view for view in self.views(actor) if not self._gives_states(view))
+        return [*shards, *(view for view in asked if self._config.views[view[3]].groups is None)]
+
+    def grouped(self, actor: str) -> list[ShardOrView]:
+        """Return the views that say which of the actor's answers mean the same."""
+        return [view for view in self.views(actor) if self._config.views[view[3]].groups is not None]
 
     def replayed(self, actor: str) -> list[ShardOrView]:
         """Return the shards and views that replay makes; none where no method reads states.
@@ -274,7 +293,14 @@ class StudyShards:
             model=opened.answering(),
             contract=contract_of(self._config, actor, shard[0], shard[2]),
             answer=shard_spec(self._config, actor, shard),
-            views=tuple(AskedView(name=view, asked=shard_spec(self._config, actor, (*shard, view))) for view in views),
+            views=tuple(
+                AskedView(
+                    name=view,
+                    asked=shard_spec(self._config, actor, (*shard, view)),
+                    groups=groups.by if (groups := self._config.views[view].groups) else None,
+                )
+                for view in views
+            ),
         )
 
     def needs_pairs(self, condition: str) -> bool:

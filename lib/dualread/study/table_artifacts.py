@@ -136,6 +136,7 @@ class TableArtifacts(ArtifactPaths):
                     name=name,
                     readers=self._readers(name),
                     states="generation" if shards.keeps_states(name) else None,
+                    fitting=shards.fitting_cost(name),
                     **study.methods[name].model_dump(include={"label", "group", "actor", "cost"}),
                 )
                 for name in tables.rows(table)

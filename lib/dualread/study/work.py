@@ -20,6 +20,7 @@ from dualread.training.settings import TrainingSettings, settings_on
 
 STAGES = (  # in the order of the pipeline
     *("pretrain_base", "copy_checkpoint", "probe_checkpoint", "train_actor", "generate", "read_answers", "grade"),
+    "group_answers",
     *("replay", "read_likelihoods", "fit_readers", "score_answers", "compute_metrics", "measure_costs"),
 )
 SAMPLE = 32  # completions of a shard that are replayed for the comparison: models.replay.agreement, which needs torch
@@ -208,6 +209,8 @@ def _read(study: PlannedStudy, backbone: str, actor: str) -> Iterator[Work]:
     """Yield the work on the answers of one actor, all on CPUs; what given answers cost is not measured."""
     shards, methods = study.shards, study.shards.methods_of(actor)
     yield study.work("grade", "answers", study.answers(shards.shards(actor)), jobs=1)
+    if grouped := shards.grouped(actor):  # how long its model takes was not measured
+        yield Work(stage="group_answers", what="answers", jobs=1, items=study.answers(grouped))
     fitted = study.work("fit_readers", "readers", len(methods), unit="other", jobs=1)
     seconds = fitted.seconds + sum(_fit_seconds(study, backbone, method) for method in methods)
     yield replace(fitted, seconds=seconds)

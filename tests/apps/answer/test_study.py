@@ -18,6 +18,9 @@ BACKBONE = {
 HOW = {"prompt": "shared", "batch_size": 8, "max_completion_tokens": 20}
 
 
+PROBE = {"steps": 10, "learning_rate": 1e-3, "l2": 1e-4}
+
+
 def study(*methods, **changes):
     known = known_methods(changes)
     return study_of(BACKBONE, chosen_methods(methods, known), changes=changes, **HOW)
@@ -52,6 +55,7 @@ def test_methods_of_a_file_that_is_laid_over_a_study(tmp_path):
     assert known["isotonic_stated"]["parents"] == {"of": "verbalized"}  # there, the statement is named after its actor
     chosen = chosen_methods(["hac_vase"], known)
     assert list(chosen) == ["verbalized", "vase", "hac_vase"]
+    assert list(chosen_methods(["sep"], known)) == ["semantic_uncertainty", "sep"]
     made = study_of(BACKBONE, chosen, changes=changes, **HOW)
     assert list(made.conditions) == ["original"]
     jobs = Jobs(made, dict.fromkeys(("validation", "test"), tmp_path), ["test"], ["hac_vase"], Path("/out"))
@@ -108,6 +112,24 @@ def places(jobs):
         return str(entry.output.relative_to("/out")).replace("/model/base/0", "").replace("examples/", "")
 
     return {stage: [place(entry) for entry in entries] for stage, entries in jobs}
+
+
+def test_groups_and_a_target_are_made_where_they_are_read(tmp_path):
+    groups = {"by": "entailment", "of": ["samples"], "source": {"folder": "nli"}}
+    entropy = {"reader": "semantic_uncertainty", "views": ["samples", "meaning"], "settings": {"k": 8}}
+    probe = {"reader": "linear_probe", "parents": {"target": "entropy"}, "settings": {**PROBE, "state": "h_pre"}}
+    changes = {"views": {"meaning": {"groups": groups}}}
+    chosen = chosen_methods({"probe": probe, "entropy": entropy}, known_methods(changes))
+    made = study_of(BACKBONE, chosen, changes=changes, **HOW)
+    splits = dict.fromkeys(("train", "validation", "test"), tmp_path)
+    stages = places(Jobs(made, splits, ["test"], ["probe"], Path("/out")))
+    # The target is fitted on validation answers and judges training answers; the probe alone judges test answers.
+    of_both = ("train", "validation")
+    assert stages["group_answers"] == [f"views/{split}/original/meaning" for split in of_both]
+    assert [place for place in stages["generate"] if "views" in place] == [
+        f"views/{split}/original/samples" for split in of_both
+    ]
+    assert list(stages).index("grade") < list(stages).index("group_answers") < list(stages).index("fit_readers")
 
 
 def test_only_what_is_read_is_made(tmp_path):

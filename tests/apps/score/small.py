@@ -102,7 +102,7 @@ def build(tiny: Tiny, folder: Path, **provenance) -> Study:
     made: dict[str, FittedReader] = {}
     for method, (name, settings, roles, views) in METHODS.items():
         parents = {role: made[parent] for role, parent in roles.items()}
-        features = features_read(f"readers.{name}", parents.values())
+        features = features_read(f"readers.{name}", settings, parents.values())
         weights = fit(f"readers.{name}", _examples(width), dict(settings), parents, seed=0)
         made[method] = FittedReader(
             module=f"readers.{name}",

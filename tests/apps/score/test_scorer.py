@@ -309,10 +309,16 @@ def test_a_reader_that_says_too_little_or_whose_weights_do_not_fit_is_refused(st
         kept = {name: value for name, value in header["provenance"].items() if name != "scoring"}
         return {**header, "provenance": kept}
 
+    def by_meaning(header):
+        scoring = header["provenance"]["scoring"]
+        view = {"name": "meaning", "image": "original", "prompt": scoring["prompt"], "groups": "entailment"}
+        return {**header, "provenance": {**header["provenance"], "scoring": {**scoring, "views": [view]}}}
+
     name = "post.weight"
     weight = read_tensors(study.reader("dualread") / "reader.safetensors")[name]
     for how, kind, said in (
         ({"header": without}, ArtifactError, "does not say how its actor"),  # of an earlier version
+        ({"header": by_meaning}, ArtifactError, "groups answers by meaning .view meaning."),
         ({"header": lambda header: {**header, "parents": {}, "provenance": 7}}, ArtifactError, "not a reader"),
         ({name: np.full_like(weight, np.nan)}, ArtifactError, f"the weights {name} hold NaN"),
         ({name: weight[:, :5]}, ReaderError, "dualread: the reader's weights do not fit"),

@@ -88,7 +88,9 @@ OTHER_CCG = {"dualread": [0.7] * 3, "rlvr": [0.5, None, 0.5]}
 STUDY = tuple(datasets("path_vqa", "pmc_vqa"))
 WITH_PMC = {"datasets": tuple(datasets("pmc_vqa"))}
 RETRAINED = {"low_retrained": 0.0, "high_retrained": 0.2, "p_retrained": 0.03}
-STATES_KEPT = [changed(of, states="generation") if of.name == "dualread" else of for of in cases.COSTLY]
+STATES_KEPT = [
+    changed(of, states="generation", fitting=r"$8t+\tau$") if of.name == "dualread" else of for of in cases.COSTLY
+]
 # 1 greedy answer and 8 samples, in two encoded prompts; a prompt alone once; a replay once.
 MEASURED = [
     *measured("sc8", 9.0, 2.0, 0.0, 0.0, 200.0, 252.25),

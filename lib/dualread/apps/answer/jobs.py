@@ -73,6 +73,8 @@ class Jobs:
         yield "probe_checkpoint", _entries(artifacts.probe_checkpoint(_RUN))
         yield "generate", _entries(artifacts.generate(_RUN, self._asked(shards.generated(ACTOR))))
         yield "grade", _entries(artifacts.grade(_RUN, self._asked(shards.shards(ACTOR))))
+        if grouped := self._asked(shards.grouped(ACTOR)):
+            yield "group_answers", _entries(artifacts.group_answers(_RUN, grouped))
         if replayed := self._replayed():
             yield "replay", _entries(artifacts.replay(_RUN, replayed))
         yield "fit_readers", _entries(artifacts.fit_readers(_RUN, self._methods))

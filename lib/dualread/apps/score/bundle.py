@@ -29,7 +29,7 @@ from dualread.models.adapters import is_adapter
 from dualread.models.backbones.checkpoint import download
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import FittedReader
-from dualread.readers.requirements import check_plugins
+from dualread.readers.requirements import check_plugins, views_read
 from dualread.schema.base import Name, Section
 from dualread.schema.recorded import Requirements
 from dualread.store.digest import plain, read_json, sha256_file
@@ -145,6 +145,11 @@ class ReaderSource:
         if reader.unfitted is not None:
             raise ArtifactError(
                 f"{self.where}: {method} could not be fitted, so that it cannot score: {reader.unfitted}"
+            )
+        if grouping := [view.name for view in views_read(reader, where=self.where) if view.groups is not None]:
+            raise ArtifactError(
+                f"{self.where}: {method} groups answers by meaning (view {grouping[0]}), for which only a study and"
+                " `dualread.confidences` open a model. Choose another method, or the same one without that view."
             )
         return reader
 

@@ -17,9 +17,11 @@ _SYMBOLS = {"𝑡": "cost_completions", "ρ": "cost_prompt_only_passes", "τ": R
 
 
 _STATES = "The pass that answers keeps the hidden states that methods read of it, so that no answer is replayed."
+_FITTING = "Views that fitting alone reads cost, per answer on which a method is fitted"
 
 
 def _caption(at: sheet.RowContext) -> list[str]:
+    fitting = [f"{method.label} {sheet.notation(method.fitting)}" for method in at.layout.methods if method.fitting]
     return [
         f"Cost and reliability, study {at.layout.study}.",
         sheet.NOTATION,
@@ -30,6 +32,7 @@ def _caption(at: sheet.RowContext) -> list[str]:
         CAPTIONS[AURC.name],
         f"{sheet.SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
         *_discrepancies(at),
+        *([f"{_FITTING}: {', '.join(fitting)}."] if fitting else []),
     ]
 
 

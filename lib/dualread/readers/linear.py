@@ -3,13 +3,15 @@
 Torch runs on the CPU and on one thread. Every random number comes from the reader's own generator.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
 
 from dualread.errors import UnfittedError
 from dualread.progress import track
+from dualread.readers.base import Answers, Examples, Weights
+from dualread.readers.calibrated import temperature_notes
 from dualread.readers.settings import LinearSettings
 
 # The length of einsum's buffer. It adds up a longer row in pieces, but in one pass where the row is alone, and the two
@@ -97,6 +99,14 @@ def fit_linear(
             (cross_entropy + settings.l2 * weight.square().sum()).backward()
             optimizer.step()
     return tensors | {"weight": weight.detach().numpy()[np.newaxis], "bias": bias.detach().numpy()}
+
+
+def fit_linear_probe(examples: Examples, states: Callable[[Answers], np.ndarray], settings: LinearSettings) -> Weights:
+    """Fit weights on the `states` of the answers of `fit`, and the temperature on those of `calibration`."""
+    fitted, calibration = (examples.require(role, both_classes=True) for role in ("fit", "calibration"))
+    tensors = fit_linear(states(fitted.answers), fitted.correct, np.zeros(len(fitted)), settings)
+    log_odds = linear_log_odds(states(calibration.answers), tensors)
+    return Weights(tensors=tensors, notes=temperature_notes(log_odds, calibration))
 
 
 def linear_log_odds(features: np.ndarray, tensors: Mapping[str, np.ndarray]) -> np.ndarray:
