@@ -19,7 +19,9 @@ SIZES: Mapping[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 
 def answer_set_lines(n: int) -> Iterator[str]:
-    table = [("images", "answers", "rule", "coverage", "se", "of rows", "size", "empty", "single")]
+    table: list[tuple[str, ...]] = [
+        ("images", "answers", "rule", "coverage", "se", "of rows", "size", "empty", "single")
+    ]
     for name, sizes in SIZES.items():
         for images in (9, 30, 100):
             rng = np.random.default_rng([7, images, len(name)])

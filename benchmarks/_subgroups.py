@@ -26,7 +26,9 @@ SUBGROUP_METRICS = ("accuracy", "auroc", "brier", "aurc", "squared_calibration_e
 
 
 def subgroup_lines(n: int) -> Iterator[str]:
-    table = [("groups", "metric", "all hold", "by themselves", "normal", "worst", "chosen", "none", "Holm p <= .05")]
+    table: list[tuple[str, ...]] = [
+        ("groups", "metric", "all hold", "by themselves", "normal", "worst", "chosen", "none", "Holm p <= .05")
+    ]
     for name, (sizes, families, shift) in SUBGROUPS.items():
         rng = np.random.default_rng([6, len(name)])
         truths = [_of_groups([50_000], 1, by, rng) for by in (shift, 0.0)]

@@ -95,7 +95,7 @@ class TableArtifacts(ArtifactPaths):
             }
         else:
             inputs = self._confidences(shown, pairs=reads == "pairs")
-        labeled = {
+        labeled: Any = {
             section: tuple(Labeled(name=name, label=getattr(self._study, section)[name].label) for name in names)
             for section, names in shown.items()
         }

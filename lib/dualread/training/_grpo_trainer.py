@@ -84,7 +84,7 @@ class ActorTrainer(GRPOTrainer):
         loss = super().compute_loss(model, inputs, *arguments, **named)
         self.comparison.add(self.log_probs, inputs["row"].tolist())
         # Later iterations on the same completions are of another policy than that which they were drawn from.
-        if self.engine is not None and self.state.global_step % self.args.num_iterations == 0:
+        if self.engine is not None and self.state.global_step % self.job.settings.num_iterations == 0:
             self.engine.compare(self, inputs)
         return loss
 
