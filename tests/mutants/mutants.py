@@ -640,4 +640,33 @@ MUTANTS = (
         '_LEARNED = ("fit", "stop", "calibration")',
         ("readers/test_labels.py",),
     ),
+    # --- further metrics and trainings
+    Mutant(
+        "exactly 95% of the correct rows are too few",
+        "evaluation/metrics/discrimination.py",
+        "20 * np.cumsum(right) > right.sum()",
+        "20 * np.cumsum(right) >= right.sum()",
+        ("evaluation/metrics/test_discrimination.py",),
+    ),
+    Mutant(
+        "wrong answers with equal confidence are found one after the other",
+        "evaluation/metrics/discrimination.py",
+        "wrong * errors / (errors + np.cumsum(right))",
+        "wrong * errors / (errors + np.cumsum(right) - right)",
+        ("evaluation/metrics/test_discrimination.py",),
+    ),
+    Mutant(
+        "a training takes new questions for each step on the same completions",
+        "training/trainer.py",
+        "rollouts = steps // settings.num_iterations",
+        "rollouts = steps",
+        ("training/test_loss.py",),
+    ),
+    Mutant(
+        "completions are compared with a policy that has moved",
+        "training/_grpo_trainer.py",
+        "self.state.global_step % self.job.settings.num_iterations == 0",
+        "self.state.global_step >= 0",
+        ("training/test_sampled.py",),
+    ),
 )

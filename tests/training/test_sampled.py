@@ -189,6 +189,17 @@ def test_other_algorithms_are_sampled_for_as_well(sampled):
     assert len(opened[0].asked) == 3
 
 
+def test_later_steps_on_the_same_completions_are_of_another_policy_and_are_not_compared(sampled):
+    job, opened = sampled(num_iterations=3, learning_rate=0.01)
+    grpo.train(job)
+    assert [len(seeds) for _, seeds in opened[0].asked] == [4]
+
+
+def test_where_all_completions_are_cut_and_masked_there_is_nothing_to_compare(sampled):
+    job, _ = sampled(mask_truncated_completions=True, max_completion_tokens=1)
+    assert set(of(grpo.train(job), "gradient_norm")) == {0.0}
+
+
 @pytest.mark.parametrize(
     "told",
     [
