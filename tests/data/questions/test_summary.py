@@ -42,7 +42,8 @@ MANIFEST = _manifest(
 
 
 def test_patients_are_counted_where_a_split_names_them():
-    of_patients = MANIFEST.with_columns(cluster_id=pl.col("image_id").replace("i3", "i2"))
+    patient = pl.col("image_id").replace("i3", "i2")
+    of_patients = MANIFEST.with_columns(cluster_id=patient, patient_id=patient)
     data = summarize(of_patients, AUDIT, _pairs("1"), _pair_audit(1, 2.0), manifest_sha256="f" * 64)
     assert data.select("role", "images", "clusters").rows() == [("fit", 2, 1), ("stop", 1, 1), ("calibration", 1, 1)]
 
