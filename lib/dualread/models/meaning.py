@@ -69,8 +69,8 @@ def _opened(folder: Path, *, classifies: bool) -> tuple[Any, Any]:
     kind: Any = AutoModelForSequenceClassification if classifies else AutoModel
     loading = {"dtype": torch.float32, "output_loading_info": True, "use_safetensors": True}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        model, report = kind.from_pretrained(folder, **loading)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        model, report = kind.from_pretrained(folder, trust_remote_code=False, **loading)
     except (OSError, ValueError, ImportError, KeyError) as error:
         raise ArtifactError(
             f"{folder}: cannot be opened by {kind.__name__} ({in_a_line(error)}). Expected a checkpoint of"

@@ -51,7 +51,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
         opening=opening(study, method_findings),
         units=" or ".join(units),
         clusters=" or ".join(unit.capitalize() for unit in units if unit != "images") or "Patients",
-        forest_says=says(" or ".join(units)),
+        forest_says=[text for name, text in says(" or ".join(units)).items() if name != "groups"],
         limit_label=LIMIT_LABEL,
         script=script_of("sort.js"),
         findings=method_findings,
