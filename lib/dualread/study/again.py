@@ -13,7 +13,6 @@ from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import SOURCES_NAME, library, stage_roots
 from dualread.store.differences import changed
-from dualread.store.digest import sha256_file
 from dualread.store.graph import walk
 from dualread.store.job import Entry, parse_job
 from dualread.store.manifest import Manifest, read_manifest
@@ -147,18 +146,21 @@ def changes(output: str, plan: Plan, store: Store) -> Iterator[str]:
     for name in sorted(now.inputs.keys() | made.action.inputs.keys()):
         if now.inputs.get(name) != made.action.inputs.get(name):
             known = "" if now.inputs.get(name, "-") else " is not there, and would not be the one that was read"
-            pictures = _changed_pictures(Path(output), entry.inputs[name]) if name in now.inputs else ""
+            pictures = _changed_pictures(Path(output), entry.inputs[name], plan) if name in now.inputs else ""
             yield f"input {name}: {entry.inputs.get(name, 'no longer read')}{known}{pictures}"
 
 
-def _changed_pictures(output: Path, source: Path) -> str:
-    """Return which pictures of a manifest its source lost; "" if it has all, or none, as where tables hold images."""
+def _changed_pictures(output: Path, source: Path, plan: Plan) -> str:
+    """Return which pictures of a manifest are no longer among the files of its source.
+
+    The text is empty if all of them are, and if none is: then the images are in tables, and cannot be told apart here.
+    """
     if not (table := output / "manifest.parquet").is_file():
         return ""
     import polars as pl
 
     folder = source.parent if source.name == MANIFEST_NAME else source
-    digests = {sha256_file(file) for file in folder.rglob("*") if file.is_file()}
+    digests = {plan.stat_cache.sha256(file) for file in folder.rglob("*") if file.is_file()}
     shown = pl.read_parquet(table, columns=["image_id", "image_files"]).unique().sort("image_id").rows()
     gone = [name for name, files in shown if not {Path(file).stem for file in files} <= digests]
     listed = f"{', '.join(gone[:_SHOWN])}{', ...' if len(gone) > _SHOWN else ''}"

@@ -29,6 +29,9 @@ class Plan:
         jobs: Stage and entry of the job that makes an artifact, by the artifact's directory.
         store: The study's store.
         made: The artifacts that are there, by directory, if they have been read already.
+
+    Attributes:
+        stat_cache: Digests of raw files, so that none is read twice.
     """
 
     def __init__(
@@ -37,7 +40,7 @@ class Plan:
         self.jobs = jobs
         self._store = store
         self._index = library(store.root / SOURCES_NAME)
-        self._stat_cache = StatCache(store.root / "stat-cache.json")
+        self.stat_cache = StatCache(store.root / "stat-cache.json")
         self._made: dict[str, Manifest | None] = {**(made or {})}
         self._shown: dict[str, Manifest | None] = {}
         self._missing: dict[tuple[str, str], str] = {}
@@ -46,7 +49,7 @@ class Plan:
     def stale(self) -> list[str]:
         """Return the directories of the artifacts that are there and would be made from something else now."""
         stale = [output for output in self.jobs if self.is_stale(output)]
-        self._stat_cache.save()
+        self.stat_cache.save()
         return stale
 
     def made(self, output: str) -> Manifest | None:
@@ -151,7 +154,7 @@ class Plan:
         if str(path) not in self._raw:
             try:
                 directory = artifact_directory(path)
-                digest = artifact_digest(directory) if directory else raw_digest(path, self._stat_cache)
+                digest = artifact_digest(directory) if directory else raw_digest(path, self.stat_cache)
             except ArtifactError as error:
                 digest = str(error)  # the job says it
             self._raw[str(path)] = digest

@@ -83,7 +83,7 @@ class ActorTrainer(GRPOTrainer):
     def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
         loss = super().compute_loss(model, inputs, *arguments, **named)
         self.comparison.add(self.log_probs, inputs["row"].tolist())
-        # Later iterations on the same completions are of another policy than that which they were drawn from.
+        # Completions were drawn from the policy of the first step that learns from them; in later steps, it has moved.
         if self.engine is not None and self.state.global_step % self.job.settings.num_iterations == 0:
             self.engine.compare(self, inputs)
         return loss
