@@ -1,6 +1,9 @@
+import gc
 import subprocess
 import sys
 import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -157,3 +160,21 @@ def test_a_package_that_is_missing_is_named_with_the_command_of_its_folder(tmp_p
 def test_what_has_an_environment_of_its_own_is_known(root, elsewhere):
     """A run took trainings with vLLM for outdated each time: it compared their packages with its own."""
     assert plugins.runs_elsewhere(("dualread.stages.train_actor", root)) == elsewhere
+
+
+@pytest.mark.usefixtures("family")
+def test_plugins_are_read_by_several_threads_at_once():
+    """Requests of a server do so. Without a lock, CPython 3.11 fails if a thread comes in while memory is collected."""
+    names = [f"pet_{k}" for k in range(40)]
+    for name in names:
+        _rewrite(name, "FACTS = {'k': [-1, (2, {3: 4})]}\n" * 50 + "def speak(): ...\n")
+    threshold = gc.get_threshold()
+    gc.callbacks.append(lambda *_: time.sleep(1e-4))
+    gc.set_threshold(50)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            known = list(threads.map(plugins.known, ["pets"] * 4))
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.pop()
+    assert known == [("cat", "dog", *sorted(names))] * 4

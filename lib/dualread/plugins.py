@@ -244,7 +244,8 @@ def _parsed(path: Path) -> ast.Module:
 @cache
 def _parse(path: Path, content: bytes) -> ast.Module:
     try:
-        return ast.parse(content, filename=str(path))
+        with source_snapshot.PARSING:
+            return ast.parse(content, filename=str(path))
     except (SyntaxError, ValueError) as error:  # ValueError: a null byte, in some versions of Python
         line = getattr(error, "lineno", None) or 1
         raise ConfigError(f"{path}: line {line}: not valid Python ({error}). Correct the file.") from error

@@ -13,6 +13,7 @@ import errno
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -26,6 +27,9 @@ _HANDED_ON = "DUALREAD_SOURCES"
 _CHECKED_HASH = (3).to_bytes(4, "little")  # the flags of byte code that names the hash of its source
 _folders = {ROOT.name: ROOT}  # of the packages whose files are read once
 _contents: dict[str, bytes | None] = {}  # by path, below ROOT where it is there; None: there was no such file
+
+# Held while a syntax tree is made: CPython 3.11 counts the depth of all threads together, and fails where two make one.
+PARSING = threading.Lock()
 
 
 def read(path: Path) -> bytes:

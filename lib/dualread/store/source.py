@@ -107,7 +107,8 @@ def parse(content: bytes, package: str, path: Path) -> Source:
         ConfigError: The text is not Python, or `DATA_FILES` is not a literal.
     """
     try:
-        tree = ast.parse(content, filename=str(path))
+        with source_snapshot.PARSING:
+            tree = ast.parse(content, filename=str(path))
     except (SyntaxError, ValueError) as error:  # ValueError: a null byte, in some versions of Python
         raise ConfigError(f"{path}: not valid Python ({error}). Correct the file.") from error
     data_files = _declared_data_files(tree, path)
@@ -242,9 +243,11 @@ def _uses_in_texts(annotation: ast.AST) -> Iterator[str]:
     for node in ast.walk(annotation):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             try:
-                yield from _uses(ast.parse(node.value, mode="eval"))
+                with source_snapshot.PARSING:
+                    tree = ast.parse(node.value, mode="eval")
             except (SyntaxError, ValueError):  # a text that is no annotation, such as a member of a Literal
                 continue
+            yield from _uses(tree)
 
 
 def _bound_names(node: ast.AST) -> Iterator[str]:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx
 import openai
@@ -106,21 +108,17 @@ def test_a_server_that_was_killed_starts_again_and_goes_on_with_its_record(study
 
 
 def _asked_and_ended(running, port, client, study):
-    replies = []
-
-    def ask():
-        asked = {"role": "user", "content": [part(study.image(1)), part(LESION)]}
-        replies.append(client.chat.completions.create(model="lung", messages=[asked], max_tokens=150))
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
+    asked = {"role": "user", "content": [part(study.image(1)), part(LESION)]}
+    ask = partial(client.chat.completions.create, model="lung", messages=[asked], max_tokens=150)
     address = f"http://127.0.0.1:{port}/metrics"
-    wait_until(lambda: "open 4" in httpx.get(address, headers={"Authorization": "Bearer secret"}).text)
-    running.send_signal(signal.SIGTERM)
-    for thread in threads:
-        thread.join()
-    return replies, *running.communicate(timeout=60)
+    with ThreadPoolExecutor(4) as threads:
+        asking = [threads.submit(ask) for _ in range(4)]
+        wait_until(lambda: "requests_open 4" in httpx.get(address, headers={"Authorization": "Bearer secret"}).text)
+        running.send_signal(signal.SIGTERM)
+    out, errors = running.communicate(timeout=60)
+    failed = [future.exception() for future in asking if future.exception() is not None]
+    assert not failed, errors
+    return [future.result() for future in asking], out, errors
 
 
 def test_options_that_make_no_sense_are_named_before_anything_is_loaded(monkeypatch, capsys):
