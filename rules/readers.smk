@@ -6,13 +6,15 @@
 
 for actor in SHARDS.answering:
 
-    stage(
-        ARTIFACTS.fit_readers,
-        [ARTIFACTS.of_actor("readers", ANY, method) for method in SHARDS.methods_of(actor)],
-        after=ARTIFACTS.at("leakage"),
-        actor=actor,
-        resources=dict(model_slots=1),
-    )
+    if SHARDS.fitted_methods(actor):  # else its methods apply readers of others
+
+        stage(
+            ARTIFACTS.fit_readers,
+            [ARTIFACTS.of_actor("readers", ANY, method) for method in SHARDS.fitted_methods(actor)],
+            after=ARTIFACTS.at("leakage"),
+            actor=actor,
+            resources=dict(model_slots=1),
+        )
 
     stage(
         ARTIFACTS.score_answers,

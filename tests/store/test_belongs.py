@@ -14,6 +14,7 @@ TRAIN = {"dataset": "slake", "split": "train"}
 GENERATE = {**RUN, "shard": SHARD}
 FIT = {**RUN, "reader": PER, "examples": TRAIN}
 SCORE = {**RUN, "reader": PER, "shards": [SHARD]}
+APPLIED = {"actor": "rlvr", "seed": 17}
 METRICS = {**RUN, "method": "per", "splits": {"slake": ["test"]}}
 
 
@@ -35,6 +36,8 @@ RIGHT = [
     (FIT, "view/black", {**RUN, **shard(split="train", condition="original/black")}),
     (FIT, "parent/state", {**RUN, "reader": STATE, "examples": TRAIN}),
     (SCORE, "reader", FIT),
+    ({**SCORE, "actor": "rlcr", "transfer": {**APPLIED, "method": "per"}}, "reader", FIT),
+    ({**METRICS, "method": "elsewhere", "transfer": {**APPLIED, "method": "per"}}, "reader", FIT),
     (SCORE, "features/slake/test/original", GENERATE),
     (SCORE, "view/black/slake/test/original", {**RUN, **shard(condition="original/black")}),
     (METRICS, "predictions", SCORE),

@@ -29,6 +29,9 @@ NO_BASE = {"controls": None, "base_models": None}
 MASKED = {"mode": "token_mask", "clip_max": 2.0}
 
 
+ELSEWHERE = {"transfer": {"method": "psr", "seed": "next"}}
+
+
 def of_slake(**changes):
     return {"datasets": {"slake": changes}}
 
@@ -99,6 +102,14 @@ CHANGES = {
         "views": {"core": {"image": "original", "measure": {"name": "hidden_core", "settings": {"share": 0.4}}}}
     },
     "a target of a reader of validation answers": {"methods": {"sc2": {"parents": {"target": "p_true"}}}},
+    "a transfer from the same answers": {"methods": {"psr": {"transfer": {"method": "per"}}}},
+    "a transfer with parents and between seeds of two actors": {
+        "methods": {"dualread": {"transfer": {"method": "rlcr", "seed": "next"}}}
+    },
+    "a transfer of a transfer, between seeds that are not there": {
+        "methods": {"psr": ELSEWHERE, "p_state": ELSEWHERE},
+        "backbones": {"medgemma-tiny": {"seeds": [43]}},
+    },
     "a target that comes later": {"methods": {"psr": {"parents": {"target": "per"}}}},
     "groups by embedding without a threshold": of_groups(by="embedding"),
     "groups of answers that a view does not draw": of_groups(of=["p_true"]),

@@ -99,6 +99,18 @@ def test_selecting_a_method_keeps_its_parents_and_its_actor_and_no_other_trained
     assert study["tables"]["main"] == {"without": ["psr", "p_state", "per"]}
 
 
+def test_a_transfer_stays_where_the_other_actor_and_all_seeds_do():
+    psr = {**EMBEDDED["methods"]["psr"], "group": "Mine"}
+    elsewhere = {**psr, "transfer": {"method": "of_base"}}
+    changes = {"methods": {"of_base": {**psr, "actor": "base"}, "elsewhere": elsewhere}}
+    assert list(selected({"methods": ["elsewhere"]}, changes)["methods"]) == ["of_base", "elsewhere"]
+    assert "elsewhere" not in selected({"actors": ["rlvr"]}, changes)["methods"]
+    changes["methods"]["elsewhere"] = {**psr, "transfer": {"method": "psr", "seed": "next"}}
+    changes["backbones"] = {"medgemma-tiny": {"seeds": [17, 29]}}
+    assert "elsewhere" in selected({"actors": ["rlvr"]}, changes)["methods"]
+    assert "elsewhere" not in selected({"seeds": [17]}, changes)["methods"]
+
+
 def test_the_in_distribution_data_set_stays():
     study = selected({"datasets": ["elsewhere"]}, WITH_OOD)
     assert list(study["datasets"]) == ["slake", "elsewhere"]

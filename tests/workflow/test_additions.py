@@ -4,10 +4,13 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
+from safetensors.numpy import load_file
 
+from dualread.readers.artifact import load_reader
 from tests.workflow.checkout import ROOT, Checkout, Run
 
 pytestmark = pytest.mark.rest
@@ -204,3 +207,35 @@ def test_the_battery_of_the_field(checkout):
         checkout.folder / "results/micro/generations/qwen3-vl-tiny/rlvr/17/slake/test/original/generations.parquet"
     )
     assert (asked.sort("sample_id")["n_prompt_tokens"] > plain.sort("sample_id")["n_prompt_tokens"]).all()
+
+
+def test_a_reader_of_the_base_and_of_another_seed_judges_the_answers_of_an_actor(checkout):
+    settings = {"learning_rate": 1e-3, "weight_decay": 0.0, "batch_size": 32, "max_epochs": 3, "patience": 2}
+    psr = {"group": "Mine", "reader": "psr", "settings": {**settings, "hidden": [8]}}
+    methods = {
+        "psr_base": {**psr, "label": "Base's", "actor": "base"},
+        "psr_elsewhere": {**psr, "label": "Elsewhere", "actor": "rlvr", "transfer": {"method": "psr_base"}},
+    }
+    chosen = ["rlvr", "dualread", *methods]
+    selected = {"only": {"actors": ["base", "rlvr"], "methods": chosen}, "methods": methods}
+    run = run_with(checkout, {**selected, "tables": {"transfer": {"methods": ["psr", "psr_elsewhere"]}}})
+    of_base = {("fit_readers", "psr_base"), ("score_answers", "psr_base"), ("score_answers", "psr_elsewhere")}
+    assert {
+        (stage, path.rpartition("/")[2]) for stage, path in own(run) if stage in ("fit_readers", "score_answers")
+    } == of_base
+    results = checkout.folder / "results/micro"
+    reader = load_reader(results / "readers/qwen3-vl-tiny/base/0/psr_base/reader.safetensors")
+    states = results / "features/qwen3-vl-tiny/rlvr/17/slake/test/original"
+    h_pre = load_file(states / "features.safetensors")["h_pre"].astype(np.float64)
+    weights = reader.weights.tensors
+    layer = (h_pre - weights["mean"]) / weights["scale"]
+    for k in (0, 1):  # one hidden layer, and the logit
+        layer = layer @ weights[f"weight_{k}"].T + weights[f"bias_{k}"]
+        layer = np.maximum(layer, 0) if k == 0 else layer
+    expected = dict(zip(pl.read_parquet(states / "features.parquet")["sample_id"], layer[:, 0], strict=True))
+    found = pl.read_parquet(results / "predictions/qwen3-vl-tiny/rlvr/17/psr_elsewhere/predictions.parquet")
+    found = found.filter(dataset="slake", split="test", condition="original")
+    assert len(found) == len(expected) > 20
+    assert found["score"].to_list() == pytest.approx([expected[name] for name in found["sample_id"]], abs=1e-5)
+    printed = pl.read_csv(checkout.folder / "tables/transfer.csv", infer_schema=False)
+    assert set(printed["method"]) == {"psr", "psr_elsewhere"}

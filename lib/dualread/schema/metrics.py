@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from dualread.schema.base import AtLeastOne, Distinct, Listed, Name, Names, Section
+from dualread.schema.readers import AppliedReader
 
 # What others report besides (`evaluation.answer_metrics.FURTHER_METRICS`): with intervals, and the others.
 FurtherCompared = Literal["log_loss", "aupr_errors", "fpr_at_95_tpr", "e_aurc"]
@@ -100,6 +101,8 @@ class MeasureCostsSpec(MethodSpec):
     """How many passes over an answer each view takes; of views with a measure."""
     states: Literal["generation"] | None = None
     """Where the states that it reads come from: the pass that made the answers; None if from a replay, or for none."""
+    transfer: AppliedReader | None = None
+    """The reader, if it is fitted on the answers of another actor or seed."""
 
 
 class OodMeans(Section):

@@ -28,6 +28,16 @@ class TunedOn(Section):
     """Digest of the settings found."""
 
 
+class Transfer(Section):
+    """Whose reader a method applies, in the place of one that is fitted on the answers of its own actor."""
+
+    method: Name
+    """The method whose reader it is. The actor may be another one, of states of the same size."""
+    seed: Literal["next"] | None = None
+    """`next`: answers of each seed are judged by the reader of the next one, those of the last by that of the first.
+    Without it, the seed is that of the answers, or the first one where the other actor has no such seed."""
+
+
 class Method(Section):
     """A confidence method: which reader reads the answers of which actor."""
 
@@ -50,6 +60,16 @@ class Method(Section):
     """Settings of the reader."""
     tuned_on: TunedOn | None = None
     """Which tuning study found the settings."""
+    transfer: Transfer | None = None
+    """Whose reader it applies; without it, a reader is fitted on the answers of `actor`."""
+
+
+class AppliedReader(Section):
+    """The reader that a transfer applies: its method, and the actor and seed of the answers that it is fitted on."""
+
+    method: str
+    actor: str
+    seed: int
 
 
 class MethodReference(Plugin):
@@ -130,3 +150,5 @@ class ScoreAnswersSpec(ReaderSpec):
     """A fitted reader's confidences in the answers of `shards`."""
 
     shards: Listed[Shard]
+    transfer: AppliedReader | None = None
+    """The reader, if it is fitted on the answers of another actor or seed."""

@@ -81,6 +81,8 @@ class LabeledMethod(Labeled):
     """Its cost according to the paper, in LaTeX; None where the paper gives none."""
     states: Literal["generation"] | None = None
     """Where the states that it reads come from: the pass that made the answers; None if from a replay, or for none."""
+    transfer: str | None = None
+    """On which other actor, or seed, its reader was fitted; None where it is fitted on the answers that it judges."""
     fitting: str | None = None
     """What views cost that fitting alone reads, per answer on which it is fitted, as `cost`; None for nothing."""
 

@@ -21,6 +21,7 @@ class RunIdentity:
         checkpoint: The actor whose checkpoint answers, if it is another one.
         shard: Data set, split, and condition; of what is fitted, those that it is fitted on.
         reader: A method, the module of its reader, and by role the methods that it builds on.
+        transfer: The method, actor and seed of the reader that it applies, if it applies another one's.
         is_fitted: Whether it is fitted or trained on its shard, and may be used for any other.
         about: Conditions whose completions it may be about: its own, that of which it is a view, or one that it forces.
     """
@@ -30,6 +31,7 @@ class RunIdentity:
     shard: Mapping[str, str]
     reader: Mapping[str, Any]
     about: frozenset[str]
+    transfer: Mapping[str, Any]
     is_fitted: bool
 
     @classmethod
@@ -48,6 +50,7 @@ class RunIdentity:
             shard=shard,
             reader=spec.get("reader") or {name: spec[name] for name in ("method",) if name in spec},
             about=frozenset(filter(None, about)),
+            transfer=spec.get("transfer") or {},
             is_fitted="examples" in spec,
         )
 
@@ -76,6 +79,9 @@ def check(made: RunIdentity, inputs: Mapping[str, RunIdentity | None], where: st
 
 def _differences(made: RunIdentity, kind: str, *words: str, identity: RunIdentity) -> Iterator[str]:
     """Yield what an input is of, and what is expected in its place; `kind` and `words` are the parts of its name."""
+    if kind == "reader" and made.transfer:
+        yield from _unequal({**identity.run, **identity.reader}, {**made.run, **made.reader, **made.transfer})
+        return
     is_checkpoint = kind == "actor" and made.checkpoint
     yield from _unequal(identity.run, {**made.run, "actor": made.checkpoint} if is_checkpoint else made.run)
     if kind == "parent":

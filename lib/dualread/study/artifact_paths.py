@@ -9,6 +9,7 @@ from typing import Any
 from dualread.digests import MANIFEST_NAME
 from dualread.plugins import module_of
 from dualread.schema.base import Plugin, Section
+from dualread.schema.readers import AppliedReader
 from dualread.schema.study import Config
 from dualread.study.asked import shard_spec
 from dualread.study.shards import ShardOrView, StudyShards
@@ -130,6 +131,23 @@ class ArtifactPaths:
         """Return the artifacts of `kinds` of the actor's shards, and their manifests, by name."""
         artifacts = {f"{kind}/{'/'.join(shard)}": self.of_actor(kind, w, *shard) for kind in kinds for shard in shards}
         return {**self.manifests(shards), **artifacts}
+
+    def applied(self, w: Any, method: str) -> AppliedReader | None:
+        """Return the reader that a transfer applies to the answers of a run; None for other methods."""
+        transfer = self._study.methods[method].transfer
+        if transfer is None:
+            return None
+        actor = self._study.methods[transfer.method].actor
+        seeds = self._shards.seeds(w.backbone, actor)
+        place = seeds.index(int(w.seed)) if int(w.seed) in seeds else 0
+        seed = seeds[(place + (transfer.seed == "next")) % len(seeds)]
+        return AppliedReader(method=transfer.method, actor=actor, seed=seed)
+
+    def reader_of(self, w: Any, method: str) -> str:
+        """Return the reader with which a method judges the answers of a run."""
+        if (other := self.applied(w, method)) is None:
+            return self.of_actor("readers", w, method)
+        return self.at("readers", w.backbone, other.actor, other.seed, other.method)
 
     def shard_inputs(self, w: Any, shard: ShardOrView, *, generations: bool = False) -> dict[str, str | None]:
         """Return the manifest; the pairs if the donor's image is shown; on request, the completions it is about."""

@@ -234,7 +234,7 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
                 ),
                 **inputs(method),
             )
-            for method in (self._shards.methods_of(w.actor) if methods is None else methods)
+            for method in (self._shards.fitted_methods(w.actor) if methods is None else methods)
         ]
 
     def score_answers(
@@ -263,8 +263,9 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
                 ScoreAnswersSpec(
                     **self._reader_of(w, method, "score"),
                     shards=tuple(Shard(**shard_fields(shard)) for shard in within(self._shards.scored(method))),
+                    transfer=self.applied(w, method),
                 ),
-                reader=self.of_actor("readers", w, method),
+                reader=self.reader_of(w, method),
                 **inputs(method),
             )
             for method in (self._shards.methods_of(w.actor) if methods is None else methods)

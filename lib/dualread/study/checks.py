@@ -68,6 +68,7 @@ def contradictions(config: Config, *, with_plugins: bool = True) -> Iterator[str
     for name, figure in config.figures.items():
         yield from _figure_contradictions(f"figures.{name}", name, figure, config)
     yield from _method_contradictions(config.methods)
+    yield from _transfer_contradictions(config)
     yield from _group_contradictions(config)
     if with_plugins:
         yield from _thinking_contradictions(config)
@@ -301,12 +302,29 @@ def missing_files(config: Config, root: Path) -> Iterator[str]:
 def _method_contradictions(methods: Mapping[str, Method]) -> Iterator[str]:
     order = list(methods)
     for name, method in methods.items():
-        yield from (
-            f"methods.{name}.{problem}" for problem in problems(method.reader, method.parents, method.views or [])
-        )
+        parents = methods[method.transfer.method].parents if method.transfer else method.parents
+        yield from (f"methods.{name}.{problem}" for problem in problems(method.reader, parents, method.views or []))
         for role, parent in method.parents.items():
             if order.index(parent) >= order.index(name):
                 yield f"methods.{name}.parents.{role}: {parent!r} comes later. List a parent before its children."
             elif methods[parent].actor != method.actor:
                 actors = f"{methods[parent].actor!r}, {name!r} reads {method.actor!r}"
                 yield f"methods.{name}.parents.{role}: {parent!r} reads {actors}. Expected the same actor."
+
+
+def _transfer_contradictions(config: Config) -> Iterator[str]:
+    for name, method, transfer in ((n, m, m.transfer) for n, m in config.methods.items() if m.transfer):
+        where, source = f"methods.{name}.transfer", config.methods[transfer.method]
+        if source.transfer:
+            yield f"{where}.method: {transfer.method!r} applies another one's reader itself. Name that one."
+        for key in ("reader", "settings", "views"):
+            if (value := getattr(method, key)) != (expected := getattr(source, key)):
+                yield f"methods.{name}.{key}: {value!r}; its reader is that of {transfer.method!r}. Write {expected!r}."
+        if method.parents:
+            yield f"methods.{name}.parents: {list(method.parents)}; the reader of a transfer has its own. Leave it out."
+        if source.actor == method.actor and transfer.seed is None:
+            yield f"{where}: the reader of {transfer.method!r} is fitted on these answers themselves. Add `seed: next`."
+        if transfer.seed and source.actor != method.actor:
+            yield f"{where}.seed: next: {transfer.method!r} judges {source.actor!r}. Leave the seed out."
+        elif transfer.seed and (single := [name for name in config.backbones if len(config.seeds_of(name)) < 2]):
+            yield f"{where}.seed: next: {single} have one seed alone. Give them several, or leave the method out."

@@ -64,8 +64,9 @@ class MetricArtifacts(ArtifactPaths):
                     draws=shards.draws_of(method),
                     passes=shards.passes_of(method),
                     states="generation" if shards.keeps_states(method) else None,
+                    transfer=self.applied(w, method),
                 ),
-                reader=self.of_actor("readers", w, method),
+                reader=self.reader_of(w, method),
                 **{f"view/{view}": self.of_actor("views", w, *shard, view) for view in shards.scoring_views(method)},
             )
             for method in shards.methods_of(w.actor)

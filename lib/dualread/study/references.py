@@ -56,6 +56,8 @@ def _of_methods(config: Config) -> Iterator[tuple[str, str, str]]:
         yield f"methods.{name}.actor", "actors", method.actor
         for role, parent in method.parents.items():
             yield f"methods.{name}.parents.{role}", "methods", parent
+        if method.transfer is not None:
+            yield f"methods.{name}.transfer.method", "methods", method.transfer.method
         for view in method.views or []:
             yield f"methods.{name}.views", "views", view
 

@@ -109,7 +109,8 @@ def left_out(config: Config) -> Mapping[str, str]:
         if method.actor not in given(config):
             continue
         views = [config.views[view] for view in method.views or []]
-        lacking = [parent for parent in method.parents.values() if parent in reasons]
+        needed = [*method.parents.values(), *([method.transfer.method] if method.transfer else [])]
+        lacking = [other for other in needed if other in reasons]
         states = set(features(method.reader, method.settings)) - _LIKELIHOOD
         if states or any(view.gives_states for view in views):
             reasons[name] = "it reads hidden states or single tokens, which given answers lack"
@@ -149,8 +150,12 @@ def _methods(config: Config, only: Only) -> dict[str, Method]:
     for name in reversed(list(config.methods)):  # parents come before their children
         if name in wanted:
             wanted.update(config.methods[name].parents.values())
+    wanted |= {method.transfer.method for name, method in config.methods.items() if name in wanted and method.transfer}
     actors = _chosen(config.actors, only.actors)
-    return {name: method for name, method in config.methods.items() if name in wanted and method.actor in actors}
+    kept = {name: method for name, method in config.methods.items() if name in wanted and method.actor in actors}
+    # Among some of the seeds, another one would be the next.
+    lost = [n for n, m in kept.items() if (it := m.transfer) and (it.method not in kept or (it.seed and only.seeds))]
+    return {name: method for name, method in kept.items() if name not in lost}
 
 
 def _backbones(config: Config, only: Only) -> dict[str, Backbone]:

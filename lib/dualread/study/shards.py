@@ -68,6 +68,10 @@ class StudyShards:
         """Return the methods that read the actor's answers, parents before their children."""
         return [name for name, method in self._config.methods.items() if method.actor == actor]
 
+    def fitted_methods(self, actor: str) -> list[str]:
+        """Return those of the methods that read the actor's answers whose readers are fitted on them."""
+        return [name for name in self.methods_of(actor) if self._config.methods[name].transfer is None]
+
     def nulls_of(self, actor: str) -> list[str]:
         """Return those of the methods that read the actor's answers that see neither the image nor a state."""
         readers = {method: self._config.methods[method].reader for method in self.methods_of(actor)}
@@ -86,8 +90,9 @@ class StudyShards:
         return [actor for actor in self.answering if known and self.nulls_of(actor)]
 
     def parents(self, method: str) -> dict[str, str]:
-        """Return the methods that a method builds on, by role."""
-        return self._config.methods[method].parents
+        """Return the methods that a method builds on, by role; of a transfer, those of the reader that it applies."""
+        transfer = self._config.methods[method].transfer
+        return self._config.methods[transfer.method if transfer else method].parents
 
     def reads(self, method: str, what: str) -> Any:
         """Return what the reader of a method, or a reader that it builds on, declares as `what`.
@@ -99,7 +104,7 @@ class StudyShards:
         Returns:
             The declared value; None or empty if none of the readers declares one.
         """
-        if what == "FITTED_ON" and method in self.uncalibrated:
+        if what == "FITTED_ON" and (method in self.uncalibrated or self._config.methods[method].transfer):
             return None
         declared = plugins.declared("readers", self._config.methods[method].reader, what)
         inherited = (self.reads(parent, what) for parent in self.parents(method).values())
@@ -155,6 +160,8 @@ class StudyShards:
 
     def fitting_views(self, method: str) -> list[str]:
         """Return the views of the answers that a method is fitted on: its own, and those of its parents."""
+        if self._config.methods[method].transfer:
+            return []
         of_parents = self.views_of_parents(method) if self.reads(method, "FITTED_ON") else []
         of_target = self.scoring_views(target) if (target := self.parents(method).get("target")) else []
         return list(dict.fromkeys([*self.views_of(method, "fit"), *of_parents, *of_target]))

@@ -137,6 +137,7 @@ class TableArtifacts(ArtifactPaths):
                     readers=self._readers(name),
                     states="generation" if shards.keeps_states(name) else None,
                     fitting=shards.fitting_cost(name),
+                    transfer=self._fitted_on(name),
                     **study.methods[name].model_dump(include={"label", "group", "actor", "cost"}),
                 )
                 for name in tables.rows(table)
@@ -147,6 +148,13 @@ class TableArtifacts(ArtifactPaths):
             ),
             contrasts=tuple(contrasts) if reads == "contrasts" else (),
         )
+
+    def _fitted_on(self, method: str) -> str | None:
+        """Return on whose answers the reader of a transfer was fitted."""
+        if (transfer := self._study.methods[method].transfer) is None:
+            return None
+        actor = self._study.actors[self._study.methods[transfer.method].actor].label
+        return f"{actor}, another seed" if transfer.seed else actor
 
     def _readers(self, method: str) -> tuple[str, ...]:
         """Return the reader of a method and, recursively, those that it builds on."""

@@ -208,11 +208,12 @@ def _given(study: PlannedStudy, actor: str) -> Iterator[Work]:
 def _read(study: PlannedStudy, backbone: str, actor: str) -> Iterator[Work]:
     """Yield the work on the answers of one actor, all on CPUs; what given answers cost is not measured."""
     shards, methods = study.shards, study.shards.methods_of(actor)
+    fits = shards.fitted_methods(actor)
     yield study.work("grade", "answers", study.answers(shards.shards(actor)), jobs=1)
     if grouped := shards.grouped(actor):  # how long its model takes was not measured
         yield Work(stage="group_answers", what="answers", jobs=1, items=study.answers(grouped))
-    fitted = study.work("fit_readers", "readers", len(methods), unit="other", jobs=1)
-    seconds = fitted.seconds + sum(_fit_seconds(study, backbone, method) for method in methods)
+    fitted = study.work("fit_readers", "readers", len(fits), unit="other", jobs=1)
+    seconds = fitted.seconds + sum(_fit_seconds(study, backbone, method) for method in fits)
     yield replace(fitted, seconds=seconds)
     n = sum(study.answers(shards.scored(method)) for method in methods)
     yield study.work("score_answers", "confidences", n, jobs=1)
