@@ -18,6 +18,7 @@ HEADER_BYTES = 50_000_000  # of a reader's header, which may hold the questions 
 STORED_ANSWERS = 100  # of a bundle, by which an engine is checked
 STORED_CHARACTERS = 1000  # of the question of each
 STORED_TOKENS = 2**17
+DISTANCES_BYTES = 200_000_000  # of distances.safetensors; 1,000 states of 8,192 numbers have 33 million
 
 # --- A checkpoint
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -17,6 +18,7 @@ from dualread.apps import main as program
 from dualread.apps.score.bundle_writer import export
 from dualread.apps.score.scorer import Scorer
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError, ConfigError
 from dualread.schema.columns import METRICS
 from dualread.store.key import Action
@@ -108,6 +110,24 @@ def test_the_thresholds_of_the_study_decide(finished, bundle):
     assert (refused.keep, refused.threshold) == (False, 0.9)
     with pytest.raises(ConfigError, match=r"threshold empirical at 5%: .* Known: .*empirical at 20%, certified at 20%"):
         Scorer.load(bundle, target_risk_percent=5)
+
+
+def test_a_bundle_says_what_is_unlike_the_validation_questions(finished, tmp_path):
+    study, names = tmp_path / "study", [f"q{k:02}" for k in range(80)]
+    shutil.copytree(finished.folder, study, symlinks=True)
+    states = study.joinpath("features", *map(str, RUN), "slake/validation/original")
+    for folder in (manifest := study / "manifests/slake/validation", states):
+        folder.mkdir(parents=True)
+    pl.DataFrame({"sample_id": names, "cluster_id": names}).write_parquet(manifest / "manifest.parquet")
+    index = pl.DataFrame({"sample_id": names, "row": range(80)}).with_columns(sample_index=pl.lit(0, pl.Int32))
+    index.write_parquet(states / "features.parquet")
+    config = json.loads((finished.actor / "checkpoint/config.json").read_text())
+    usual = np.random.default_rng(0).normal(size=(80, config["text_config"]["hidden_size"]))
+    write_tensors(states / "features.safetensors", {"h_pre": (1e-3 * usual).astype(np.float32)}, {})
+    export(study, RUN, tmp_path / "bundle", method="dualread", with_checkpoint=True)
+    scored = Scorer.load(tmp_path / "bundle")(finished.image(1), LESION)
+    assert scored.distance_percentile == 100
+    assert any(note.startswith("unlike what") for note in scored.notes)
 
 
 def test_without_its_actor_a_bundle_names_it(finished, tmp_path):

@@ -200,7 +200,13 @@ class Actor:
 def served(readers, text, state, log_prob):
     """Return what a client is told of one request."""
     loaded = SimpleNamespace(
-        actor=Actor(text, state, log_prob), readers=readers, method="dualread", views=(), notes=(), threshold=THRESHOLD
+        actor=Actor(text, state, log_prob),
+        readers=readers,
+        method="dualread",
+        views=(),
+        notes=(),
+        threshold=THRESHOLD,
+        distances=None,
     )
     service = AnsweringService.__new__(AnsweringService)
     reader = SimpleNamespace(of_completion=lambda asked, completion: ())

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from dualread import plugins
+from dualread.apps.score.distance import StateDistances
 from dualread.apps.score.results import Confidence, Reading, ShownQuestion
 from dualread.errors import ArtifactError, ConfigError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
 from dualread.grading.answers import graded_answer, why_no_answer
@@ -251,10 +252,13 @@ def features_of(*readers: FittedReader) -> set[str]:
     return names
 
 
-def readings(readers: Mapping[str, FittedReader], method: str, answered: Answered) -> list[Reading]:
+def readings(
+    readers: Mapping[str, FittedReader], method: str, answered: Answered, distances: StateDistances | None = None
+) -> list[Reading]:
     """Return what the readers say about each answer; the confidence is that of `method`.
 
-    An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason.
+    An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason. With
+    `distances`, each reading says how unlike the validation questions its question is.
 
     Raises:
         ReaderError: A reader does not fit the actor's states.
@@ -270,6 +274,10 @@ def readings(readers: Mapping[str, FittedReader], method: str, answered: Answere
         for role in (_PSR, _PER)
         if role in of_method.parents
     }
+    percentiles: dict[int, float] = {}
+    if distances is not None and finite:
+        states = answered.answers.features("h_pre")[finite]
+        percentiles = dict(zip(finite, distances.percentiles(states).tolist(), strict=True))
     read, none = [], Confidence(confidence=None, score=None, imputed=False)
     for i, completion in enumerate(answered.completions):
         why = not_finite[i] or no_answer[i]
@@ -286,6 +294,7 @@ def readings(readers: Mapping[str, FittedReader], method: str, answered: Answere
                 per=_number(parts.get(_PER, {}).get(i)),
                 methods={name: value if isinstance(value, Confidence) else none for name, value in methods.items()},
                 reason=None if isinstance(outcome, Confidence) else outcome,
+                distance_percentile=percentiles.get(i),
             )
         )
     return read

@@ -6,6 +6,7 @@ bundle.json         what the readers are of, how the actor is asked, and the sha
 readers/            one <method>.safetensors for each method
 thresholds.json     the thresholds that were chosen on validation, for each method
 metrics.csv         the study's metrics of these methods, in full precision
+distances.safetensors  how the states of the validation questions lie, if there are enough (`distance`)
 validation.csv      the confidences of the validation answers, without names (`evaluation.statistics.drift`)
 README.md           the model card
 checkpoint/         the actor, if it was asked for

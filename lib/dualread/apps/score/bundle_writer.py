@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from dualread import plugins
-from dualread.apps.score import ScorerChoice, stored
+from dualread.apps.score import ScorerChoice, distance, stored
 from dualread.apps.score.answering import OpenActor
 from dualread.apps.score.bundle import (
     CHECKPOINT,
@@ -30,6 +30,7 @@ from dualread.apps.score.bundle import (
 )
 from dualread.apps.score.loading import load
 from dualread.artifacts.tables import read_table
+from dualread.artifacts.tensors import read_tensors
 from dualread.errors import ConfigError, DualReadError, did_you_mean, in_a_line
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
@@ -39,7 +40,7 @@ from dualread.progress import say
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import requirements_of
-from dualread.schema.columns import MANIFEST, METRICS, PREDICTIONS
+from dualread.schema.columns import FEATURES, MANIFEST, METRICS, PREDICTIONS
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
 
@@ -125,7 +126,7 @@ def export(
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
     if out.exists() and not (out.is_dir() and (is_bundle(out) or not any(out.iterdir()))):
         raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")
-    for file in (stored.FILE, VALIDATION):
+    for file in (stored.FILE, VALIDATION, distance.FILE):
         (out / file).unlink(missing_ok=True)
     for folder in (READERS, CHECKPOINT):  # what else is there, such as .git, stays
         shutil.rmtree(out / folder, ignore_errors=True)
@@ -157,6 +158,7 @@ def export(
         except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, perhaps without memory
             say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
     _store_validation(study, run, list(readers), dataset, out)
+    _store_distances(study, run, dataset, out)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
     evaluated = sorted(set(metrics["method"]) & set(source.files))
     nulls = [name for name in evaluated if declared(read_reader(source.files[name], source.plugins).module, "NULL")]
@@ -186,6 +188,19 @@ def _store_validation(study: Path, run: tuple[str, str, int], methods: Sequence[
         rows = rows.join(clusters, on="sample_id", validate="1:1")
         confidences[method] = (rows["confidence"].to_list(), rows["cluster_id"].to_list())
     write_validation(out, confidences)
+
+
+def _store_distances(study: Path, run: tuple[str, str, int], dataset: str, out: Path) -> None:
+    """Write what the states of the validation questions were like, where they were read."""
+    states = study / "features" / Path(run[0], run[1], str(run[2]), dataset, "validation", "original")
+    manifest = study / "manifests" / dataset / "validation" / "manifest.parquet"
+    if (states / "features.safetensors").is_file() and manifest.is_file():
+        index = read_table(states / "features.parquet", FEATURES, ("sample_id", "sample_index", "row"))
+        clusters = read_table(manifest, MANIFEST, ("sample_id", "cluster_id"))
+        rows = index.filter(sample_index=0).sort("sample_id").join(clusters, on="sample_id", validate="1:1")
+        h_pre = read_tensors(states / "features.safetensors", ["h_pre"])["h_pre"][rows["row"].to_numpy()]
+        if fitted := distance.StateDistances.fit(h_pre, rows["cluster_id"].to_list()):
+            distance.write(out, fitted)
 
 
 def _run_folder(study: Path, run: tuple[str, str, int]) -> Path:

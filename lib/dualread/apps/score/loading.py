@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from dualread import plugins
-from dualread.apps.score import ScorerChoice
+from dualread.apps.score import ScorerChoice, distance
 from dualread.apps.score.answering import check_widths, features_of
 from dualread.apps.score.bundle import ReaderSource, check_is_own, find, find_checkpoint
+from dualread.apps.score.distance import StateDistances
 from dualread.digests import digest_of
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.thresholds import Threshold, deciding
@@ -137,6 +138,7 @@ class LoadedScorer(Generic[A]):
         notes: What differs from what the readers were fitted on; empty unless others were allowed.
         digest: Digest of all that a result depends on besides the question.
         bundle: The exported folder; None for a bare reader.
+        distances: What validation states were like; None where that does not travel with the readers of states.
     """
 
     actor: A
@@ -149,6 +151,7 @@ class LoadedScorer(Generic[A]):
     notes: tuple[str, ...]
     digest: str
     bundle: Path | None = None
+    distances: StateDistances | None = None
 
     @property
     def reads_states(self) -> bool:
@@ -188,6 +191,7 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     notes += of_states
     _refuse(of_states, folder, source.where, choice.allow_other, "States are read in another way now: fit it again.")
     check_widths(readers, actor.config.hidden_size)
+    distances = distance.read(source.bundle, actor.config.hidden_size) if features_of(*readers.values()) else None
     views = {view.name: view for reader in readers.values() for view in views_read(reader, where=source.where)}
     return LoadedScorer(
         actor=actor,
@@ -202,10 +206,12 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
         thresholds=source.thresholds,
         notes=tuple(notes),
         bundle=source.bundle,
+        distances=distances,
         digest=digest_of(
             [
                 {name: sha256_file(source.files[name]) for name in readers},
                 *(source.method, files, asked.prompt.model_dump(), None if threshold is None else asdict(threshold)),
+                *([] if distances is None else [distances.distances.tolist()]),
             ]
         ),
     )

@@ -157,6 +157,8 @@ class Reading:
         methods: What each method that was asked for says, by name.
         reason: Why there is no confidence: no answer, or numbers of the model that are not finite. None if there
             is one.
+        distance_percentile: How unlike the validation questions this one is to the model, from 0 to 100 (see
+            `distance`); None where the readers bring nothing to tell it, or a state is not finite.
     """
 
     answer: str | None
@@ -168,6 +170,7 @@ class Reading:
     per: float | None
     methods: Mapping[str, Confidence]
     reason: str | None = None
+    distance_percentile: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

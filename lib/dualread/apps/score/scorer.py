@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import OpenActor, readings
+from dualread.apps.score.distance import unusual
 from dualread.apps.score.loading import LoadedScorer, load
 from dualread.apps.score.results import Failed, Question, Scored, shown
 from dualread.digests import digest_of
@@ -155,7 +156,7 @@ class Scorer:
             if asked.donor is not None
         }
         answered = loaded.actor.answer([*originals, *donors.values()], loaded.views, states=loaded.reads_states)
-        read = readings(loaded.readers, loaded.method, answered)
+        read = readings(loaded.readers, loaded.method, answered, loaded.distances)
         donor_of = dict(zip(donors, read[len(originals) :], strict=True))
         return [
             Scored(
@@ -164,6 +165,7 @@ class Scorer:
                 donor=donor_of.get(i),
                 notes=(
                     *self.notes,
+                    *unusual(reading.distance_percentile),
                     *(f"image: {note}" for note in originals[i].notes),
                     *(f"donor's image: {note}" for note in (donors[i].notes if i in donors else ())),
                 ),

@@ -15,9 +15,10 @@ from pydantic import Field
 
 from dualread import limits
 from dualread.apps.score.answering import OpenActor, scores_of
+from dualread.apps.score.distance import write_shared
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.results import Question, shown
-from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.replay.forward import TENSORS
 from dualread.schema.base import Section
@@ -65,11 +66,8 @@ def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
         for question, completion, confidence in zip(_QUESTIONS, answered.completions, confidences, strict=True)
     ]
     tensors = {name: answered.answers.features(name) for name in (TENSORS if loaded.reads_states else ())}
-    (folder / FILE).touch()
-    mode = (folder / FILE).stat().st_mode  # that of the bundle's other files; safetensors makes one for its owner alone
     tensors["images"] = np.stack([np.asarray(picture) for pictures in images for picture in pictures])
-    write_tensors(folder / FILE, tensors, {"answers": answers})
-    (folder / FILE).chmod(mode)
+    write_shared(folder / FILE, tensors, {"answers": answers})
 
 
 def read(folder: Path) -> list[StoredAnswer]:

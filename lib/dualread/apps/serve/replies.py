@@ -121,6 +121,7 @@ def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
         "confidence": None if reading is None else _finite(reading.confidence),
         "psr": _finite(answer.psr),
         "per": None if reading is None else _finite(reading.per),
+        "distance_percentile": None if reading is None else reading.distance_percentile,
         "methods": {}
         if reading is None
         else {
@@ -136,7 +137,7 @@ def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
 def of_abstention(abstained: Abstained) -> dict[str, Any]:
     """Return what is said where no answer was made."""
     return {
-        **dict.fromkeys(("answer", "confidence", "per", "threshold")),
+        **dict.fromkeys(("answer", "confidence", "per", "distance_percentile", "threshold")),
         "psr": abstained.psr,
         "methods": {},
         "abstain": True,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dualread.apps.score.answering import before_answer, readings
+from dualread.apps.score.distance import unusual
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.results import Reading
 from dualread.apps.serve.actors import ServingActor
@@ -265,7 +266,12 @@ class AnsweringService:
                 psr=request.psr if reading is None else reading.psr,
                 reading=reading,
                 decision=decision,
-                notes=(*(f"no confidence: {reason}" for reason in reasons), *self.loaded.notes, *request.asked.notes),
+                notes=(
+                    *(f"no confidence: {reason}" for reason in reasons),
+                    *(() if reading is None else unusual(reading.distance_percentile)),
+                    *self.loaded.notes,
+                    *request.asked.notes,
+                ),
             )
             for index in request.numbers(event.index):
                 request.tell(replace(answer, index=index))
@@ -291,7 +297,7 @@ class AnsweringService:
         try:
             with self.requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
                 answered = self._actor.read(asked, finished, self.loaded.views)
-            judged = readings(self.loaded.readers, self.loaded.method, answered)
+            judged = readings(self.loaded.readers, self.loaded.method, answered, self.loaded.distances)
             return {id(event): reading for event, reading in zip(finished, judged, strict=True)}
         except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
             if len(finished) == 1:

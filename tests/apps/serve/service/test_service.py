@@ -76,7 +76,15 @@ def service(monkeypatch):
     fitted = SimpleNamespace(temperature=0.0, top_p=1.0, max_completion_tokens=100)
     prompt = SimpleNamespace(name="shared")
     required = SimpleNamespace(decoding=fitted, prompt=prompt, fits=lambda n_images: n_images == 1, numbers="one")
-    of = {"readers": {}, "method": "m", "views": (), "threshold": None, "notes": (), "requirements": required}
+    of = {
+        "readers": {},
+        "method": "m",
+        "views": (),
+        "threshold": None,
+        "notes": (),
+        "distances": None,
+        "requirements": required,
+    }
     made = module.AnsweringService(SimpleNamespace(actor=Actor(), **of))
     yield made
     made.close()
