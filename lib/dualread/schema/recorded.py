@@ -75,10 +75,16 @@ class States(Section):
             raise ValueError("has some of final_layer, middle_layer, kappa and example. Expected all of them, or none.")
         return self
 
-    def others(self, fitted: "States") -> list[str]:
-        """Return the fields that are not as in `fitted`. The prompt may differ: multiple choice shows its options."""
+    def others(self, fitted: "States", *, of_another: bool = False) -> list[str]:
+        """Return the fields that are not as in `fitted`. The prompt may differ: multiple choice shows its options.
+
+        With `of_another`, the reader is applied to another actor, or to another seed, and these may differ, too.
+        """
+        may_differ = {"prompt", *(("actor", "seed", "actor_digest") if of_another else ())}
         return [
-            name for name in States.model_fields if name != "prompt" and getattr(self, name) != getattr(fitted, name)
+            name
+            for name in States.model_fields
+            if name not in may_differ and getattr(self, name) != getattr(fitted, name)
         ]
 
 

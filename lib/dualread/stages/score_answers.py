@@ -68,7 +68,7 @@ def _answers(
     path = None
     if reader.provenance["features"]:
         path = inputs[f"features/{name}"] / "features.safetensors"
-        _check_states(reader, states_of_shard(path, where), where, is_transfer=bool(spec.transfer))
+        _check_states(reader, states_of_shard(path, where), where, of_another=bool(spec.transfer))
     manifest = inputs[f"manifest/{shard.dataset}/{shard.split}"] / "manifest.parquet"
     answers = _without_states(name, manifest, inputs[f"graded/{name}"] / "graded.parquet", path)
     folders = {view: inputs[f"view/{view}/{name}"] for view in (*names, *of_parents) if f"view/{view}/{name}" in inputs}
@@ -76,18 +76,14 @@ def _answers(
     return replace(answers, source=lazy_tensors(path or Path()), views=views, others=others)
 
 
-def _check_states(reader: FittedReader, states: ShardStates, where: str, *, is_transfer: bool) -> None:
+def _check_states(reader: FittedReader, states: ShardStates, where: str, *, of_another: bool) -> None:
     fitted = states_of(reader, where=where)
     assert fitted is not None, "a reader of states says how they were read"
-    for name in set(states.others(fitted)) - (_OF_RUN if is_transfer else set()):
+    for name in states.others(fitted, of_another=of_another):
         raise ArtifactError(
             f"{where}: the replay's {name} is {getattr(states, name)!r}, the reader was fitted on "
             f"{getattr(fitted, name)!r}. Replay the shard as the training answers were replayed."
         )
-
-
-# What differs where a reader is applied to the answers of another actor or seed.
-_OF_RUN = {"actor", "seed", "actor_digest"}
 
 
 # One process scores with all methods of an actor, one after the other, and what they read does not change meanwhile.
