@@ -29,6 +29,7 @@ from dualread.errors import ConfigError, did_you_mean
 # {family: (its package below `dualread`, the function that a plugin must define)}
 FAMILIES = {
     "architectures": ("models.backbones", "create"),
+    "claim_labels": ("grading.claim_labels", "supported"),
     "contracts": ("grading.contracts", "parse"),
     "corpora": ("training.corpora", "open_corpus"),
     "datasets": ("data.datasets", "load_rows"),
@@ -41,6 +42,7 @@ FAMILIES = {
     "readers": ("readers", "score"),
     "rewards": ("training.rewards", "reward"),
     "rollouts": ("training.rollouts", "open_rollouts"),
+    "spans": ("grading.spans", "spans"),
     "tables": ("reporting.tables", "build"),
     "training": ("training", "train"),
     "writers": ("training.writers", "official_files"),

@@ -1,0 +1,1 @@
+"""Where the claims of a report are: one file per way to divide its text, see `base`."""
