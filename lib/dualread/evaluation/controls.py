@@ -5,6 +5,8 @@ where the source's answer is right on the source image and wrong on the donor's 
 plays no part.
 Strict same answer: the pairs of Strict CCG-AUC, in which the actor itself gives the source's answer on the donor's
 image. The forced answer replaces its own, so that even the wording is the same.
+Supported on both images: of claims of reports alone, those that are right on the donor's image too. Nothing says that
+confidence should fall there, so that a value far above 1/2 is a response to another image, not to another finding.
 Shuffled image: a new answer on another image of the split, judged against the question's own gold answer. Unlike a
 donor, this image may have the same gold answer and may not fit the question.
 
@@ -12,8 +14,11 @@ References:
     DualRead, app:baseline_protocols ("Fixed-prefix and strict-same-answer controls").
 """
 
-from dualread.evaluation.columns import decisive, on_columns, strict_decisive
-from dualread.evaluation.metric import PairMean, PairMetric
+import numpy as np
+import polars as pl
+
+from dualread.evaluation.columns import Columns, decisive, on_columns, strict_decisive
+from dualread.evaluation.metric import Metric, PairMean, PairMetric
 from dualread.evaluation.metrics import discrimination, grounding
 from dualread.evaluation.pair_metrics import drop, of_sample, preference
 
@@ -28,6 +33,21 @@ FIXED_PREFIX_CCG_AUC = PairMetric(
     value=on_columns(grounding.natural_ccg_auc, "confidence_real", "confidence_fixed", "correct_real", "correct_fixed"),
     mask=_FIXED,
     of_pairs=PairMean(values=preference("fixed", _FIXED)),
+)
+
+
+def _right_twice(rows: Columns) -> np.ndarray:
+    return grounding.decisive(rows["correct_real"], 1 - np.asarray(rows["correct_fixed"], np.int64))
+
+
+SUPPORTED_ON_BOTH_CCG_AUC = PairMetric(
+    name="supported_on_both_ccg_auc",
+    head="Both",
+    value=lambda rows: grounding.natural_ccg_auc(
+        rows["confidence_real"], rows["confidence_fixed"], rows["correct_real"], 1 - rows["correct_fixed"].astype(int)
+    ),
+    mask=_right_twice,
+    of_pairs=PairMean(values=preference("fixed", _right_twice)),
 )
 STRICT_SAME_ANSWER_CCG_AUC = PairMetric(
     name="strict_same_answer_ccg_auc",
@@ -72,17 +92,33 @@ SHUFFLED_CCG_AUC = PairMetric(
 )
 
 # In the order of the metrics table, each before what is said of its sample.
-FIXED_METRICS: dict[str, PairMetric] = {
+FORCED_METRICS: dict[str, PairMetric] = {
     metric.name: metric
     for metric in (
         FIXED_PREFIX_CCG_AUC,
         of_sample("fixed_prefix_decisive_pairs", _FIXED, "pairs"),
         of_sample("fixed_prefix_few_sources", _FIXED, "few_sources"),
         of_sample("fixed_prefix_few_donors", _FIXED, "few_donors"),
+    )
+}
+SAME_ANSWER_METRICS: dict[str, PairMetric] = {
+    metric.name: metric
+    for metric in (
         STRICT_SAME_ANSWER_CCG_AUC,
         of_sample("strict_same_answer_decisive_pairs", strict_decisive, "pairs"),
         of_sample("strict_same_answer_few_sources", strict_decisive, "few_sources"),
         of_sample("strict_same_answer_few_donors", strict_decisive, "few_donors"),
+    )
+}
+FIXED_METRICS: dict[str, PairMetric] = {**FORCED_METRICS, **SAME_ANSWER_METRICS}
+# Of claims of reports, in the place of those that ask what the actor itself answers on the donor's image.
+CLAIM_METRICS: dict[str, PairMetric] = {
+    metric.name: metric
+    for metric in (
+        SUPPORTED_ON_BOTH_CCG_AUC,
+        of_sample("supported_on_both_pairs", _right_twice, "pairs"),
+        of_sample("supported_on_both_few_sources", _right_twice, "few_sources"),
+        of_sample("supported_on_both_few_donors", _right_twice, "few_donors"),
     )
 }
 SHUFFLED_METRICS: dict[str, PairMetric] = {
@@ -94,3 +130,33 @@ SHUFFLED_METRICS: dict[str, PairMetric] = {
         of_sample("shuffled_few_donors", _SHUFFLED, "few_donors", images=_IMAGE),
     )
 }
+
+# Of reports, whatever confidence says; a claim without a label is in no other number.
+REPORT_COUNTS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(name="reports", head="Reports", digits=1, is_count=True, is_of_actor=True),
+        Metric(name="reports_without_claim", head="None", digits=1, is_count=True, is_of_actor=True),
+        Metric(name="claims", head="Claims", digits=1, is_count=True, is_of_actor=True),
+        Metric(name="claims_without_label", head="No label", digits=1, is_count=True, is_of_actor=True),
+    )
+}
+
+
+def report_counts(claims: pl.DataFrame, questions: pl.DataFrame) -> list[dict]:
+    """Return a row of the metrics table for each of `REPORT_COUNTS`.
+
+    Args:
+        claims: The committed claims of the reports, with a label or not: question and label.
+        questions: The manifest table: one row per report.
+    """
+    counts = (
+        len(questions),
+        len(questions) - claims["question"].n_unique(),
+        len(claims),
+        claims["label"].null_count(),
+    )
+    sizes = {"n": len(questions), "n_clusters": questions["cluster_id"].n_unique()}
+    empty = dict.fromkeys(("low", "high", "reason"))
+    rows = zip(REPORT_COUNTS, counts, strict=True)
+    return [{"subset": "all", "metric": name, "estimate": float(n), **sizes, **empty} for name, n in rows]

@@ -17,6 +17,7 @@ from dualread.evaluation.answer_metrics import (
     WITH_PERCENTILES,
 )
 from dualread.evaluation.columns import CellColumns, Columns, OfColumns, all_rows
+from dualread.evaluation.join import FORCED_ALONE
 from dualread.evaluation.metric import AnswerMetric, PairMetric
 from dualread.evaluation.metrics import calibration_chance
 from dualread.evaluation.pair_metrics import PAIR_METRICS, PairValues, limits, stored_pairs
@@ -117,7 +118,11 @@ def _rows(
         if name == "ece15":
             yield measure(subset, NOISE_FLOOR, partial(noise_floor, draws=draws), cell.answers, **sizes)
     yield from _masked_rows(subset, cell.pairs, PAIR_METRICS)
-    yield from _masked_rows(subset, cell.fixed, controls.FIXED_METRICS)
+    of_claims = cell.pairs == FORCED_ALONE
+    yield from _masked_rows(subset, cell.fixed, controls.FORCED_METRICS)
+    yield from _masked_rows(subset, cell.pairs if of_claims else cell.fixed, controls.SAME_ANSWER_METRICS)
+    if of_claims:
+        yield from _masked_rows(subset, cell.fixed, controls.CLAIM_METRICS)
     yield from _masked_rows(subset, cell.shuffled, controls.SHUFFLED_METRICS)
 
 

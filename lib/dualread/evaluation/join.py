@@ -11,6 +11,7 @@ import polars as pl
 
 from dualread.errors import ArtifactError
 from dualread.evaluation.side_by_side import (
+    DONOR,
     FIXED_PREFIX,
     SHUFFLED,
     beside,
@@ -23,6 +24,7 @@ from dualread.evaluation.side_by_side import (
 )
 
 NO_DONORS = "no same-question donors"
+FORCED_ALONE = "claims of a report are forced on the donor's image, which has no report with the same claims"
 _OTHER_IMAGE = "answers were generated on another image than the pair's donor"
 
 # Joined rows, or the reason why there are none.
@@ -38,7 +40,8 @@ class Joined:
         pairs: One row per donor pair: sample_id, answer_type, source_cluster_id, donor_cluster_id, and correct,
             canonical_answer and confidence, each with the suffixes _real and _donor.
         fixed: The columns of `pairs`, and correct and confidence with the suffix _fixed: the source's answer, forced on
-            the donor's image and judged against the donor's gold answer.
+            the donor's image and judged against the donor's gold answer. Of claims of reports, `pairs` is the reason
+            `FORCED_ALONE`, and there is no column with the suffix _donor.
         shuffled: One row per question: sample_id, answer_type, source_cluster_id, shuffled_cluster_id, and correct and
             confidence, each with the suffixes _real and _shuffled, judged against the question's own gold answer.
         conditions: If there is a condition that is none of these, by name every condition, original first: one row per
@@ -93,8 +96,10 @@ def join(
     answers = beside(questions, original.drop("sample_id", "image_id"))
     paired, fixed = NO_DONORS, NO_DONORS
     if pairs is not None and not pairs.is_empty():
-        paired = _paired(where, answers, _condition(where, scored, "donor"), _sorted(pairs))
+        is_forced_alone = DONOR not in graded and FIXED_PREFIX in graded
+        paired = _paired(where, answers, None if is_forced_alone else _condition(where, scored, DONOR), _sorted(pairs))
         fixed = _fixed(where, paired, scored[FIXED_PREFIX]) if FIXED_PREFIX in scored else _why(FIXED_PREFIX, graded)
+        paired = FORCED_ALONE if is_forced_alone else paired
     shuffled = _shuffled(where, answers, scored[SHUFFLED]) if SHUFFLED in scored else _why(SHUFFLED, graded)
     by_cluster = clusters_for_images(manifest)
     answers = by_cluster(answers)
@@ -113,19 +118,23 @@ def _condition(where: str, scored: dict[str, pl.DataFrame], name: str) -> pl.Dat
     return scored[name]
 
 
-def _paired(where: str, answers: pl.DataFrame, donor: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    check_same_questions(f"{where}/donor", donor, "answers", pairs, "pairs")
+def _paired(where: str, answers: pl.DataFrame, donor: pl.DataFrame | None, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs with the answers on both images; `donor` is None where nothing is generated on the donor's."""
+    if donor is not None:
+        check_same_questions(f"{where}/donor", donor, "answers", pairs, "pairs")
     real = answers.join(pairs.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
     if len(real) < len(pairs):
         unknown = pairs.filter(~pairs["sample_id"].is_in(answers["sample_id"].implode()))["sample_id"].to_list()
         raise ArtifactError(f"{where}: pairs name questions that are not in the manifest: {some(unknown)}.")
-    refuse_rows(f"{where}/donor", pairs["sample_id"], donor["image_id"] != pairs["donor_image_id"], _OTHER_IMAGE)
     values = ["correct", "canonical_answer", "confidence"]
-    return beside(
+    paired = beside(
         pairs.select("sample_id", "source_image_id", "donor_image_id"),
         real.select("answer_type", *(pl.col(name).alias(f"{name}_real") for name in values)),
-        donor.select(pl.col(name).alias(f"{name}_donor") for name in values),
     )
+    if donor is None:
+        return paired
+    refuse_rows(f"{where}/donor", pairs["sample_id"], donor["image_id"] != pairs["donor_image_id"], _OTHER_IMAGE)
+    return beside(paired, donor.select(pl.col(name).alias(f"{name}_donor") for name in values))
 
 
 def _fixed(where: str, pairs: pl.DataFrame, fixed: pl.DataFrame) -> pl.DataFrame:

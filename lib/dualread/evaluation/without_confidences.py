@@ -29,6 +29,8 @@ def without_confidences(
     reason: str,
     conditions: Iterable[str] = (),
     further: Iterable[str] = (),
+    *,
+    of_claims: bool = False,
 ) -> Iterator[dict]:
     """Yield one mapping per metric of one (data set, split), as `estimates.estimate` does.
 
@@ -38,6 +40,7 @@ def without_confidences(
         reason: Why there are no confidences.
         conditions: The conditions that have metrics of their own, see `side_by_side.conditions_of`.
         further: Names of `answer_metrics.FURTHER_METRICS` that the study computes as well.
+        of_claims: Whether reports are forced on donors' images, so that there are controls of claims, too.
     """
     computed = {*ANSWER_METRICS, *further}
     counted = (_COUNT.format(name) for name in WITH_PERCENTILES if name in computed)
@@ -46,7 +49,8 @@ def without_confidences(
     for subset in SUBSETS:
         asked = questions if subset == "all" else questions.filter(answer_type=subset)
         yield from _rows(subset, (*of_answers, *(at_risks if subset == "all" else ())), asked, reason)
-        yield from (undefined(subset, name, reason)._asdict() for name in _OF_OTHERS)
+        others = (*_OF_OTHERS, *(controls.CLAIM_METRICS if of_claims else ()))
+        yield from (undefined(subset, name, reason)._asdict() for name in others)
     known = questions.drop_nulls("content_family").sort("content_family")
     for (family,), asked in known.group_by("content_family", maintain_order=True):
         yield from _rows(f"{FAMILY_PREFIX}{family}", (*FAMILY_METRICS, NOISE_FLOOR), asked, reason)

@@ -345,6 +345,7 @@ def read_states(
     *,
     batch_size: int,
     prompts: Sequence[str] | None = None,
+    claims: Sequence[Sequence[tuple[int, int]]] | None = None,
 ) -> "list[Replayed]":
     """Read the states of one completion of each request, in a teacher-forced pass.
 
@@ -355,6 +356,7 @@ def read_states(
         spec: What is read.
         batch_size: Completions that are read together.
         prompts: `prompt_sha256` of the prompt that each completion was generated from; None if that was another one.
+        claims: The claims of each completion, in characters, which are read besides; None for none.
 
     Raises:
         ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
@@ -366,12 +368,12 @@ def read_states(
 
     def of_batch(batch: Sequence[int]) -> list[Replayed]:
         asked = [checked_prompt(opened, requests[i], None if prompts is None else prompts[i]) for i in batch]
-        return replay_batch(opened, asked, [completions[i] for i in batch], spec)
+        return replay_batch(opened, asked, [completions[i] for i in batch], spec, claims and [claims[i] for i in batch])
 
     # Rows about one image follow each other, so that it is encoded once per batch.
     order = sorted(range(len(requests)), key=lambda i: (requests[i].image_name, len(completions[i]), i))
-    rows, label = [requests, completions, *([prompts] if prompts else [])], "replaying (batches)"
-    return in_batches(order, batch_size, of_batch, Replayed, Positions, rows=rows, label=label)
+    rows: list[Sequence[Any]] = [of_rows for of_rows in (requests, completions, prompts, claims) if of_rows is not None]
+    return in_batches(order, batch_size, of_batch, Replayed, Positions, rows=rows, label="replaying (batches)")
 
 
 def take_measure(

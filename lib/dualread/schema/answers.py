@@ -24,6 +24,7 @@ from dualread.schema.base import (
     Wire,
     Word,
 )
+from dualread.schema.data import ClaimsSpec
 from dualread.schema.groups import Groups
 from dualread.schema.replay import PassReading, Replay
 
@@ -328,6 +329,8 @@ class ReplaySpec(ActorSpec):
     """Those of `OPTIONAL_TENSORS` that are stored; None for none."""
     states: PassReading | None = None
     """What the generation has read, so that a sample alone is replayed; None if all of them are."""
+    spans: ConfiguredPlugin | None = None
+    """What divides completions into claims, whose states are stored; None for the states of whole answers."""
 
 
 class GradeSpec(Shard):
@@ -342,6 +345,8 @@ class GradeSpec(Shard):
     """Which image was shown; its reference answers count."""
     completions: str | None = None
     """The condition whose completions are forced here; None if the shard has its own."""
+    claims: ClaimsSpec | None = None
+    """How claims are graded in the place of answers; None where answers are."""
 
 
 class Service(Requests):

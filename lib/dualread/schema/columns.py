@@ -198,6 +198,22 @@ GRADED = Schema(
     },
 )
 
+# One row per claim of the reports of a shard, in the order of reports and texts, with a label or not.
+CLAIMS = Schema(
+    name="claims",
+    columns={
+        **COMPLETION,  # sample_id is that of the claim: the question's, `#`, and 0, 1, ... in the order of the text
+        "question": column(pl.String, "sample_id of the question that the report answers"),
+        "image_id": column(pl.String, "the image that was shown"),
+        "start": column(pl.Int32, "first character of the claim in the completion's text, from 0"),
+        "end": column(pl.Int32, "the character after its last one"),
+        "text": column(pl.String, "the characters from start to end"),
+        "label": nullable(
+            pl.Boolean, "whether the reference of the image shown supports it; null where nothing says so"
+        ),
+    },
+)
+
 # One row per replayed completion: where its states were read, and how well the replay agrees.
 FEATURES = Schema(
     name="features",

@@ -9,6 +9,8 @@ from dualread.errors import ConfigError
 from dualread.schema.base import (
     AnswerType,
     AtLeastOne,
+    ConfiguredPlugin,
+    DatasetSplit,
     Listed,
     Name,
     NonEmpty,
@@ -116,6 +118,27 @@ class Pairing(Section):
     """Columns of the manifest in which a donor has to agree."""
 
 
+PluginChoice = Annotated[
+    Annotated[Name, Tag("(value)")] | Annotated[dict[Name, Wire], Field(min_length=1, max_length=1), Tag("(mapping)")],
+    Discriminator(_kind),
+]
+
+
+def plugin_and_settings(choice: str | Mapping[str, Wire]) -> tuple[str, Wire]:
+    """Return the plugin that an entry chooses, and its settings."""
+    return (choice, {}) if isinstance(choice, str) else next(iter(choice.items()))
+
+
+class Claims(Section):
+    """Answers to a data set are reports: where their claims are, and which of them are supported."""
+
+    spans: PluginChoice
+    """How a report is divided into claims: lib/dualread/grading/spans/<plugin>.py, or {plugin: its settings}."""
+    labels: PluginChoice
+    """What says whether a claim is supported: lib/dualread/grading/claim_labels/<plugin>.py, or {plugin: its settings}.
+    """
+
+
 class Dataset(Section):
     """A data set."""
 
@@ -152,6 +175,8 @@ class Dataset(Section):
     """Which questions get donors; without it, none."""
     prompt: Name
     """The prompt, unless condition, actor or view name one: models/prompts/<name>.txt."""
+    claims: Claims | None = None
+    """Set where answers are reports, of which each claim gets a confidence; without it, the answer is the one claim."""
 
 
 class DrawPhantomSpec(Section):
@@ -199,6 +224,23 @@ class BuildManifestSpec(Section):
     """Three windows [low, high] of Hounsfield units through which CT is shown; None shows what the file says."""
     resample: Unit = "cluster"
     """Whether patients are clusters, or every image is its own."""
+
+
+class ClaimsSpec(Section):
+    """How the reports of a shard are divided into claims, and how these are labeled."""
+
+    spans: ConfiguredPlugin
+    labels: ConfiguredPlugin
+    thinking_ends: str | None = None
+    """What ends the thinking before a report; None where completions do not think."""
+
+
+class ListClaimsSpec(DatasetSplit):
+    """The table of the claims of a run's reports on one split, in the place of the table of questions."""
+
+    backbone: str
+    actor: str
+    seed: int
 
 
 class PairDonorsSpec(Section):

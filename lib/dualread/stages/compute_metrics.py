@@ -1,7 +1,8 @@
 """Stage compute_metrics: every metric of one method of one actor. Labels meet confidences here and nowhere else.
 
 inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
-         pairs/<dataset>/<split> where the data set admits donors
+         pairs/<dataset>/<split> where the data set admits donors; of reports, whose claims are in that manifest and in
+         those pairs, questions/<dataset>/<split>: resamples are those of all images, with claims or without
 output:  metrics.parquet
          replicates.safetensors: what tables need to compare methods on all questions, at <dataset>/<split>/<metric>. Of
          metrics of answers, float64 [B]: the metric in every resample of the images, NaN where it is undefined; all
@@ -25,14 +26,15 @@ from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.conditions import condition_rows, family_rows
+from dualread.evaluation.controls import report_counts
 from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.samples import PAIR_IMAGES
-from dualread.evaluation.side_by_side import conditions_of
+from dualread.evaluation.side_by_side import DONOR, FIXED_PREFIX, ORIGINAL, conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
-from dualread.schema.columns import MANIFEST, METRICS
+from dualread.schema.columns import CLAIMS, MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
 from dualread.stages._joined import read, read_joined
 
@@ -51,7 +53,9 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
         for dataset, split in shards:
             prefix, manifest = f"graded/{dataset}/{split}/", _manifest((dataset, split), inputs)
             conditions = conditions_of(name.removeprefix(prefix) for name in inputs if name.startswith(prefix))
-            undefined = without_confidences(manifest, target, reason, conditions, further)
+            is_forced = f"{prefix}{FIXED_PREFIX}" in inputs and f"{prefix}{DONOR}" not in inputs
+            undefined = without_confidences(manifest, target, reason, conditions, further, of_claims=is_forced)
+            undefined = [*undefined, *_of_reports((dataset, split), inputs)]
             rows += [{"dataset": dataset, "split": split, **row} for row in undefined]
         _write(out, spec, rows, {})
         return f"wrote no estimates: {reason}"
@@ -97,21 +101,33 @@ def _judged(
     spec: ComputeMetricsSpec, shard: tuple[str, str], inputs: Mapping[str, Path], thresholds: Thresholds
 ) -> tuple[list[dict], MethodEstimates, tuple[int, int]]:
     """Return the estimates of one (data set, split), what comparisons need, and the number of answers and of pairs."""
-    manifest = _manifest(shard, inputs)
+    manifest, questions = _manifest(shard, inputs), f"questions/{'/'.join(shard)}"
     joined = read_joined(*shard, manifest, inputs["predictions"], inputs)
     cell, answers, conditions = CellColumns.of(joined), joined.answers, joined.conditions
     n_pairs = 0 if isinstance(joined.pairs, str) else len(joined.pairs)
     del joined  # its tables hold texts, the columns numbers
-    clusters = tuple(sorted(manifest["cluster_id"].unique()))
+    drawn = read(inputs, questions, MANIFEST, _OF_MANIFEST) if questions in inputs else manifest
+    clusters = tuple(sorted(drawn["cluster_id"].unique()))
     draws = ClusterDraws(names=(spec.study, *shard), cluster_ids=clusters, replicates=spec.metrics.bootstrap.replicates)
     estimates, kept = estimate(cell, draws, spec.metrics.further or ())
     points = [
         *family_rows(answers, manifest, draws),
         *threshold_rows(cell.answers, thresholds),
         *condition_rows(conditions, draws),
+        *_of_reports(shard, inputs),
     ]
-    rows = [{**row, "reason": in_unit(row["reason"], unit_of(manifest))} for row in (*estimates, *points)]
+    rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
     return rows, kept, (len(answers), n_pairs)
+
+
+def _of_reports(shard: tuple[str, str], inputs: Mapping[str, Path]) -> list[dict]:
+    """Return how many claims the reports of a (data set, split) have, and how many have no label; none of answers."""
+    name = f"questions/{'/'.join(shard)}"
+    if name not in inputs:
+        return []
+    questions = read(inputs, name, MANIFEST, ("sample_id", "cluster_id"))
+    claims = read(inputs, f"graded/{'/'.join(shard)}/{ORIGINAL}", CLAIMS, ("sample_index", "question", "label"))
+    return report_counts(claims.filter(sample_index=0), questions)
 
 
 def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:

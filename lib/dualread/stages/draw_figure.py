@@ -3,7 +3,7 @@
 inputs:  as the figure's READS says:
          train_log  train_log/<backbone>/<actor>/<seed>
          answers    predictions/<backbone>/<actor>/<seed>/<method>; manifest/<dataset>/<split>;
-                    graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>
+                    graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>; of reports, claims/<same>, too
          pairs      as for answers, and pairs/<dataset>/<split>
          metrics    metrics, the table of all metrics
          contrasts  contrasts, a compare_methods artifact of one actor; manifest/<dataset>/test, which says what is
@@ -89,6 +89,8 @@ def _joined(kind: str, inputs: Mapping[str, Path], left_out: Collection[str]) ->
             continue
         for (dataset, split), manifest in manifests.items():
             run = f"{backbone}/{actor}/{seed}/"
+            if (claims := f"claims/{run}{dataset}/{split}") in inputs:  # which differ between runs
+                manifest = read(inputs, claims, MANIFEST)
             joined = read_joined(dataset, split, manifest, inputs[name], inputs, run=run, conditions=conditions)
             rows = getattr(joined, kind)
             if isinstance(rows, str):

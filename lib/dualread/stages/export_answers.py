@@ -3,7 +3,8 @@
 inputs:  predictions/<backbone>/<actor>/<seed>/<method>; manifest/<dataset>/<split>;
          graded/<dataset>/<split>/<condition>; pairs/<dataset>/test
 output:  answers.parquet, one row per method and test question; validation.parquet, the same of the validation splits;
-         pairs.parquet, one row per method and donor pair of the test splits
+         pairs.parquet, one row per method and donor pair of the test splits; of claims of reports, a row is one claim,
+         and the pairs have its confidence where the report is forced on the donor's image
 From these tables `dualread evaluate` computes the study's own estimates and intervals, because the columns study,
 dataset, split and replicates name the resamples. A method without confidences is not in them. A table that would have
 no rows is not written, unless all have none.
@@ -15,6 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import reason_of, scan_table
+from dualread.evaluation.side_by_side import FIXED_PREFIX
 from dualread.schema.columns import GRADED, MANIFEST, PAIRS
 from dualread.schema.metrics import ExportAnswersSpec
 from dualread.stages._joined import read
@@ -79,10 +81,11 @@ def _pairs(
 ) -> pl.DataFrame:
     place = "/".join(shard)
     pairs = read(inputs, f"pairs/{place}", PAIRS, ("sample_id", "donor_image_id"))
-    grades = read(inputs, f"graded/{place}/{_DONOR}", GRADED, ("sample_id", "answer", "correct"))
+    condition = _DONOR if f"graded/{place}/{_DONOR}" in inputs else FIXED_PREFIX  # claims are forced alone
+    grades = read(inputs, f"graded/{place}/{condition}", GRADED, ("sample_id", "answer", "correct"))
     dataset, split = (pl.lit(value).alias(name) for name, value in zip(("dataset", "split"), shard, strict=True))
     return (
-        _confidences(shard, _DONOR, tables)
+        _confidences(shard, condition, tables)
         .join(pairs, on="sample_id", how="left", validate="m:1")
         .join(grades, on="sample_id", how="left", validate="m:1")
         .select(

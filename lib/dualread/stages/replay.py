@@ -6,7 +6,8 @@ that does not reproduce its generation is refused, because its states would not 
 `completions` of a shard names the condition whose committed completions are forced with another image (for a control,
 or a view with an image change). Such a replay has no generation of its own: differences are recorded but not judged.
 Where no image is shown, the vectors of image tokens are left out. A view with `layers` has the answer's states in these
-layers, and nothing else; a view with a `measure` has what that measures, and nothing else.
+layers, and nothing else; a view with a `measure` has what that measures, and nothing else. Where completions are
+reports, each claim has a row, with the states at its own tokens; `spans` is the table that names them, if any.
 """
 
 import dataclasses
@@ -24,6 +25,7 @@ from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.digests import artifact_digest
 from dualread.errors import ArtifactError
+from dualread.grading.claim_labels.base import claim_id
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, read_states, take_measure
 from dualread.models.backbones.checkpoint import Opened, open_checkpoint
@@ -37,6 +39,7 @@ from dualread.schema.columns import FEATURES, GENERATIONS
 from dualread.schema.recorded import Facts, PromptText, ShardStates
 from dualread.schema.replay import OF_IMAGE, Agreement
 from dualread.stages._asked import forced, frozen, read_asked
+from dualread.stages._claims import divided
 
 # Those of `schema.replay.OPTIONAL_TENSORS`.
 _OPTIONAL = {"token_entropies": padded_entropies, "h_think": functools.partial(stacked, name="h_think")}
@@ -50,7 +53,9 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     if shard.completions is not None:  # those of another condition, which this one forces
         completions = forced(completions, {q.sample_id: q.image_id for q in questions}, shard.condition)
     completions = completions.sort("sample_id", "sample_index")
-    token_ids = completions["token_ids"].to_list()
+    token_ids, of_claims = completions["token_ids"].to_list(), None
+    if spec.spans is not None:
+        of_claims = divided(spec.spans, completions, inputs, shard.thinking_ends, where=shard.name)
     requests = _requests(inputs, completions, questions)
     batch_size = spec.replay.settings.batch_size
     actor = loaded_actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
@@ -63,7 +68,8 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         entropies = "token_entropies" in (spec.optional_tensors or ())
         what = ReadSpec(kappa=spec.replay.kappa, depths=shard.layers or (), entropies=entropies)
         own_prompts = completions["prompt_sha256"].to_list() if shard.completions is None else None
-        replayed = read_states(actor, requests, token_ids, what, batch_size=batch_size, prompts=own_prompts)
+        arguments = {"batch_size": batch_size, "prompts": own_prompts, "claims": of_claims}
+        replayed = read_states(actor, requests, token_ids, what, **arguments)
     reference = agreement.ReferenceLogProbs.of(actor, requests, token_ids)
     bounds = agreement.allowed(spec.replay.agreement, reference.rounding)
     is_greedy = shard.decoding is not None and shard.decoding.temperature == 0
@@ -72,6 +78,11 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         agreement.check(index, bounds, where=shard.name)
     reference.check(replayed, bounds, where=shard.name)
     n_replayed = kept.check(replayed, actor, requests, completions, spec, bounds) if kept else index.height
+    n_without = index.height - index["has_answer_block"].sum()
+    n_endless = sum(answer.positions.think == -1 for answer in replayed)
+    mean, largest = index["log_prob_mean_difference"].mean(), index["log_prob_max_difference"].max()
+    if of_claims is not None:
+        index, replayed = _of_claims(index, replayed), [claim for report in replayed for claim in report.claims]
     without_image = any(getattr(plugins.load_module(image.module), "NO_IMAGE", False) for image in shard.images)
     names = [of_layer(depth) for depth in shard.layers] if shard.layers else TENSORS
     left_out = {*(OF_IMAGE if without_image else ()), *(["h_mid"] if spec.states and not spec.states.middle else ())}
@@ -87,19 +98,17 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         middle_layer=middle_layer(n_layers),
         kappa=spec.replay.kappa,
         prompt=PromptText(name=shard.prompt.name, sha256=prompts.template_sha256(shard.prompt.name)),
-        positions=rules(shard.thinking_ends),
+        positions=rules(shard.thinking_ends, of_claims=of_claims is not None),
         example=read_of_example(shard.thinking_ends),
         actor_digest=artifact_digest(inputs["actor"]),
     )
     write_tensors(out / "features.safetensors", tensors, states.model_dump())
     write_table(out / "features.parquet", index, FEATURES)
-    mean, largest = index["log_prob_mean_difference"].mean(), index["log_prob_max_difference"].max()
-    n_without = index.height - index["has_answer_block"].sum()
-    n_endless = sum(answer.positions.think == -1 for answer in replayed)
     endless = f", {n_endless} of which never end thinking" if n_endless else ""
+    claims = "" if of_claims is None else f", read {index.height} claims"
     return (
-        f"replayed {n_replayed} of {index.height} completions ({n_without} without an answer block{endless});"
-        " log-probabilities "
+        f"replayed {n_replayed} of {len(completions)} completions ({n_without} without an answer block{endless})"
+        f"{claims}; log-probabilities "
         f"differ from the generation's by {mean:.1e} on average, {largest:.1e} at most"
     )
 
@@ -141,3 +150,18 @@ def _index(completions: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agre
             }
         )
     return from_rows(rows, FEATURES)
+
+
+def _of_claims(index: pl.DataFrame, replayed: Sequence[Replayed]) -> pl.DataFrame:
+    """Return the index of the claims of replayed reports, of whose own index it has the other columns."""
+    rows = [
+        {
+            **report,
+            "sample_id": claim_id(report["sample_id"], k),
+            "t_close": claim.positions.close,
+            "answer_positions": list(claim.positions.answer),
+        }
+        for report, answer in zip(index.iter_rows(named=True), replayed, strict=True)
+        for k, claim in enumerate(answer.claims)
+    ]
+    return from_rows([{**row, "row": number} for number, row in enumerate(rows)], FEATURES)

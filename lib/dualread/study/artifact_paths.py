@@ -9,6 +9,7 @@ from typing import Any
 from dualread.digests import MANIFEST_NAME
 from dualread.plugins import module_of
 from dualread.schema.base import Plugin, Section
+from dualread.schema.data import plugin_and_settings
 from dualread.schema.readers import AppliedReader
 from dualread.schema.study import Config
 from dualread.study.asked import shard_spec
@@ -128,9 +129,23 @@ class ArtifactPaths:
         return {f"pairs/{d}/{s}": self.at("pairs", d, s) for d, s, *_ in shards if self._shards.has_pairs(d, s)}
 
     def answers(self, w: Any, kinds: Sequence[str], shards: Sequence[ShardOrView]) -> dict[str, str]:
-        """Return the artifacts of `kinds` of the actor's shards, and their manifests, by name."""
+        """Return the artifacts of `kinds` of the actor's shards, and the tables of what is judged there, by name."""
         artifacts = {f"{kind}/{'/'.join(shard)}": self.of_actor(kind, w, *shard) for kind in kinds for shard in shards}
-        return {**self.manifests(shards), **artifacts}
+        return {**{f"manifest/{d}/{s}": self.judged(w, d, s) for d, s, *_ in shards}, **artifacts}
+
+    def judged(self, w: Any, dataset: str, split: str) -> str:
+        """Return the table of what an actor's grades and confidences are about: questions, or the claims of reports."""
+        if self._shards.has_claims(dataset):
+            return self.of_actor("claims", w, dataset, split)
+        return self.at("manifests", dataset, split)
+
+    def judged_pairs(self, w: Any, shards: Iterable[ShardOrView]) -> dict[str, str]:
+        """Return the pairs of what is judged, by name: those of claims exist where reports are forced on donors."""
+        paired, shards = {}, list(shards)
+        for dataset, split in {shard[:2]: None for shard in shards if self._shards.has_claims(shard[0])}:
+            if self._shards.forced_on_donors(w.actor, dataset, split):
+                paired[f"pairs/{dataset}/{split}"] = self.judged(w, dataset, split)
+        return {**self.pairs(shard for shard in shards if not self._shards.has_claims(shard[0])), **paired}
 
     def applied(self, w: Any, method: str) -> AppliedReader | None:
         """Return the reader that a transfer applies to the answers of a run; None for other methods."""
@@ -158,6 +173,12 @@ class ArtifactPaths:
             "pairs": self.at("pairs", dataset, split) if self._shards.needs_pairs(condition) else None,
             "generations": self.of_actor("generations", w, dataset, split, answered) if view or generations else None,
         }
+
+    def claim_tables(self, dataset: str, *kinds: str) -> dict[str, str]:
+        """Return the tables that the plugins of `kinds` (spans, labels) read, of a data set of reports, by name."""
+        claims = self._study.datasets[dataset].claims
+        chosen = {kind: plugin_and_settings(getattr(claims, kind))[1] for kind in kinds if claims is not None}
+        return {kind: self.folder(settings["file"]) for kind, settings in chosen.items() if settings.get("file")}
 
     def asked(self, w: Any, shard: ShardOrView) -> dict[str, Any]:
         """Return the fields that the specs of generation and replay of a shard, or of a view of it, have in common."""

@@ -12,6 +12,7 @@ data, about answers and about the readers of them; those of the other phases are
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from dualread.evaluation.side_by_side import FIXED_PREFIX
 from dualread.plugins import module_of
 from dualread.schema.answers import (
     DescribeServiceSpec,
@@ -23,11 +24,18 @@ from dualread.schema.answers import (
     Shard,
 )
 from dualread.schema.base import ConfiguredPlugin, DatasetSplit, NoSpec
-from dualread.schema.data import BuildManifestSpec, DownloadDatasetSpec, DownloadFiles, DrawPhantomSpec, PairDonorsSpec
+from dualread.schema.data import (
+    BuildManifestSpec,
+    DownloadDatasetSpec,
+    DownloadFiles,
+    DrawPhantomSpec,
+    ListClaimsSpec,
+    PairDonorsSpec,
+)
 from dualread.schema.groups import GroupAnswersSpec
 from dualread.schema.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec
 from dualread.study.artifact_paths import plugin, run_of, shard_fields
-from dualread.study.asked import contract_of, image_of, shard_spec
+from dualread.study.asked import claims_of, contract_of, image_of, shard_spec
 from dualread.study.checkpoint_artifacts import CheckpointArtifacts
 from dualread.study.jobs import Description
 from dualread.study.metric_artifacts import MetricArtifacts
@@ -163,11 +171,39 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
                 contract=plugin("contracts", contract),
                 image=image_of(condition.image),
                 completions=condition.completions,
+                claims=claims_of(self._study, w.actor, shard),
             )
 
+        def inputs(shard: ShardOrView) -> dict[str, str | None]:
+            forced = self._study.conditions[shard[2]].completions if self._shards.has_claims(shard[0]) else None
+            return {
+                **self.shard_inputs(w, shard, generations=True),
+                **self.claim_tables(shard[0], "spans", "labels"),
+                "original": self.of_actor("graded", w, *shard[:2], forced) if forced else None,
+            }
+
+        # Later entries may read what earlier ones have written: claims are forced that have a label.
+        graded = self._shards.shards(w.actor) if shards is None else shards
+        graded = sorted(graded, key=lambda shard: inputs(shard)["original"] is not None)
+        return {}, [self.entry(self.of_actor("graded", w, *shard), spec(shard), **inputs(shard)) for shard in graded]
+
+    def list_claims(self, w: Any, shards: Sequence[ShardOrView] | None = None) -> Description:
+        """The labeled claims of an actor's reports, in the place of questions, and their donor pairs."""
+
+        def inputs(dataset: str, split: str) -> dict[str, str]:
+            graded = {"graded": self.of_actor("graded", w, dataset, split, "original")}
+            if self._shards.forced_on_donors(w.actor, dataset, split):
+                graded |= {"fixed": self.of_actor("graded", w, dataset, split, FIXED_PREFIX)}
+                graded |= {"pairs": self.at("pairs", dataset, split)}
+            return {"manifest": self.at("manifests", dataset, split), **graded}
+
         return {}, [
-            self.entry(self.of_actor("graded", w, *shard), spec(shard), **self.shard_inputs(w, shard, generations=True))
-            for shard in (self._shards.shards(w.actor) if shards is None else shards)
+            self.entry(
+                self.of_actor("claims", w, *shard[:2]),
+                ListClaimsSpec(**run_of(w), **shard_fields(shard[:2])),
+                **inputs(*shard[:2]),
+            )
+            for shard in (self._shards.of_reports(w.actor) if shards is None else shards)
         ]
 
     def group_answers(self, w: Any, shards: Sequence[ShardOrView] | None = None) -> Description:
@@ -178,7 +214,7 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
             return self.entry(
                 self.of_shard("views", w, shard),
                 GroupAnswersSpec(**shard_fields((*shard[:2], "/".join(shard[2:]))), groups=groups),
-                manifest=self.at("manifests", *shard[:2]),
+                manifest=self.judged(w, *shard[:2]),
                 graded=self.of_actor("graded", w, *shard[:3]),
                 source=None if groups.source.hub else self.folder(groups.source.folder),
                 **{f"view/{name}": self.of_actor("views", w, *shard[:3], name) for name in groups.of},
@@ -190,13 +226,19 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
         """The states of answers, and of views of them; what only some readers read, of answers alone."""
         replay = self._study.replay.model_copy(update={"from_": None})  # `states` says it where it counts
         optional: dict[str, Any] = {"optional_tensors": self._shards.optional_tensors(w.actor)}
-        return self.opened(w), [
-            self.entry(
+
+        def entry(shard: ShardOrView) -> dict[str, Any]:
+            claims = claims_of(self._study, w.actor, shard)
+            further = {**({} if len(shard) == 4 else optional), "spans": claims and claims.spans}
+            return self.entry(
                 self.of_shard("features", w, shard),
-                ReplaySpec(**self.asked(w, shard), replay=replay, **({} if len(shard) == 4 else optional)),
+                ReplaySpec(**self.asked(w, shard), replay=replay, **further),
                 **self.shard_inputs(w, shard, generations=True),
+                **self.claim_tables(shard[0], "spans"),
             )
-            for shard in (self._shards.replayed(w.actor) if shards is None else shards)
+
+        return self.opened(w), [
+            entry(shard) for shard in (self._shards.replayed(w.actor) if shards is None else shards)
         ]
 
     # --- Readers
@@ -211,7 +253,7 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
         def inputs(method: str) -> dict[str, str | None]:
             shard, shards = self._shards.fitted_shard(method), self._shards
             labels = {
-                "manifest": self.at("manifests", *shard[:2]),
+                "manifest": self.judged(w, *shard[:2]),
                 "graded": self.of_actor("graded", w, *shard),
                 **{f"view/{view}": self.of_actor("views", w, *shard, view) for view in shards.fitting_views(method)},
             }

@@ -1,9 +1,12 @@
 """What an actor is asked about a shard or a view of it: which image and prompt, and how its completions are drawn."""
 
+from collections.abc import Mapping
+
 from dualread import plugins
 from dualread.models import prompts
 from dualread.schema.answers import ChosenImage, Decoding, Image, Measure, ShardSpec, View, name_and_settings
-from dualread.schema.base import ConfiguredPlugin, Plugin, Prompt
+from dualread.schema.base import ConfiguredPlugin, Plugin, Prompt, Wire
+from dualread.schema.data import ClaimsSpec, plugin_and_settings
 from dualread.schema.study import Config
 
 
@@ -50,6 +53,23 @@ def image_of(image: Image) -> ChosenImage:
 def measure_of(measure: Measure) -> ConfiguredPlugin:
     """Return a measure as specs name it."""
     return ConfiguredPlugin(module=plugins.module_of("measures", measure.name), settings=measure.settings)
+
+
+def claims_of(config: Config, actor: str, shard: tuple[str, ...]) -> ClaimsSpec | None:
+    """Return how the reports of a shard, or of a view of it, are divided into claims and labeled; None for answers."""
+    claims = config.datasets[shard[0]].claims
+    if claims is None:
+        return None
+
+    def plugin(family: str, choice: str | Mapping[str, Wire]) -> ConfiguredPlugin:
+        name, settings = plugin_and_settings(choice)
+        return ConfiguredPlugin(module=plugins.module_of(family, name), settings=settings)
+
+    return ClaimsSpec(
+        spans=plugin("spans", claims.spans),
+        labels=plugin("claim_labels", claims.labels),
+        thinking_ends=thinking_ends_of(contract_of(config, actor, shard[0], shard[2])),
+    )
 
 
 def prompt_of(config: Config, actor: str, dataset: str, condition: str, view: str | None = None) -> Prompt:

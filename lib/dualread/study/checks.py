@@ -22,6 +22,7 @@ from dualread.schema.tables import Figure, Table
 from dualread.study.asked import contract_of, thinking_ends_of
 from dualread.study.references import MEANS
 from dualread.study.selection import given
+from dualread.study.shards import StudyShards
 from dualread.training.settings import TrainingSettings, training_settings
 
 # By what a figure READS: the keys that its entry must have, and those that it may have.
@@ -237,6 +238,40 @@ def _figure_contradictions(where: str, name: str, figure: Figure, config: Config
                 yield f"{where}.datasets: the test questions of {dataset} have no donors. Leave it, or the figure, out."
     if untrained := sorted(actor for actor in figure.actors or [] if not config.actors[actor].training):
         yield f"{where}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
+
+
+def claim_contradictions(config: Config) -> Iterator[str]:
+    """Yield a line per part of the selected study that cannot be of claims, if answers to its data sets are reports."""
+    reports = [name for name, dataset in config.datasets.items() if dataset.claims is not None]
+    if not reports:
+        return
+    where, shards = f"datasets.{reports[0]}.claims", StudyShards(config)
+    if others := [name for name in config.datasets if name not in reports]:
+        yield (
+            f"datasets: {', '.join(reports)} have `claims`, {', '.join(others)} have none, and a reader reads states of"
+            " claims or of whole answers. Give them all `claims`, or leave some out."
+        )
+    asking = {name for name, view in config.views.items() if not view.gives_states or view.measure is not None}
+    read = {name: {*shards.scoring_views(name), *shards.fitting_views(name)} for name in config.methods}
+    if methods := [name for name, views in read.items() if views & asking]:
+        yield (
+            f"{where}: {', '.join(methods)} read views that ask about a whole answer, sample others, or measure it"
+            f" ({', '.join(sorted(asking & set().union(*read.values())))}), and claims have none. Leave them out."
+        )
+    of_given = [name for name, method in config.methods.items() if method.actor in shards.given]
+    if methods := [name for name in of_given if shards.reads(name, "FEATURES")]:
+        yield f"{where}: {', '.join(methods)} read the likelihood of whole given answers. Leave them out."
+    if config.replay.from_:
+        yield f"{where}: the generation keeps the states of whole answers. Leave out `replay.from`."
+    for name, condition in config.conditions.items():
+        if name != "original" and condition.completions is None and set(condition.datasets or []) & set(reports):
+            yield (
+                f"conditions.{name}.datasets: {condition.datasets}: reports that are written under it have other claims"
+                " than the original ones. Add `completions: original` and `control: true`, or name other data sets."
+            )
+    for name in config.figures:
+        if plugins.declared("figures", name, "READS") == "pairs":
+            yield f"figures.{name}: it shows two answers to a question, and claims have one. Leave it out."
 
 
 def missing_checkpoints(config: Config) -> Iterator[str]:

@@ -15,9 +15,10 @@ from dualread.errors import ConfigError, did_you_mean
 from dualread.models import prompts
 from dualread.schema.answers import name_and_settings
 from dualread.schema.base import settings_class
+from dualread.schema.data import plugin_and_settings
 from dualread.schema.study import Config
 from dualread.study import messages
-from dualread.study.checks import contradictions, missing_checkpoints, missing_files
+from dualread.study.checks import claim_contradictions, contradictions, missing_checkpoints, missing_files
 from dualread.study.references import unknown_references
 from dualread.study.selection import nothing_left, select, unknown_seeds, without_states
 from dualread.training.settings import training_settings
@@ -92,6 +93,7 @@ def _resolved(config: Mapping[str, Any], source: str, root: Path | None, with_pl
     selected = without_states(select(study))
     _refuse(nothing_left(selected, study.only), source)
     _refuse(unknown_references(selected), source)  # an entry that stays may name one that was left out
+    _refuse(claim_contradictions(selected), source)
     _refuse(missing_checkpoints(selected), source)
     if root is not None:
         _refuse(missing_files(selected, root), source)
@@ -153,6 +155,9 @@ def _plugins(config: Config) -> Iterator[tuple[str, str, str, str, Mapping[str, 
     for name, dataset in config.datasets.items():
         where = f"datasets.{name}"
         yield f"{where}.loader", "datasets", dataset.loader, f"{where}.settings", dataset.settings
+        for key, family in (("spans", "spans"), ("labels", "claim_labels")) if dataset.claims else ():
+            plugin, settings = plugin_and_settings(getattr(dataset.claims, key))
+            yield f"{where}.claims.{key}", family, plugin, f"{where}.claims.{key}.{plugin}", settings
     for name, backbone in config.backbones.items():
         if pretrain := backbone.source.pretrain:
             where, pool = f"backbones.{name}.source.pretrain", pretrain.pool

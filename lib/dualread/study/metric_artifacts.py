@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from dualread.evaluation.side_by_side import FIXED_PREFIX
 from dualread.schema.metrics import (
     CollectMetricsSpec,
     CompareMethodsSpec,
@@ -42,7 +43,9 @@ class MetricArtifacts(ArtifactPaths):
                 thresholds_from=f"{self._shards.in_distribution}/validation",
             )
 
-        return {**self.answers(w, ("graded",), shards), **self.pairs(shards)}, [
+        reports = [shard for shard in shards if self._shards.has_claims(shard[0])]
+        questions = {f"questions/{d}/{s}": self.at("manifests", d, s) for d, s, _ in reports}
+        return {**self.answers(w, ("graded",), shards), **self.judged_pairs(w, shards), **questions}, [
             self.entry(
                 self.of_actor("metrics", w, method), spec(method), predictions=self.of_actor("predictions", w, method)
             )
@@ -52,7 +55,8 @@ class MetricArtifacts(ArtifactPaths):
     def measure_costs(self, w: Any) -> Description:
         """What each method costs, counted on the in-distribution test answers."""
         shards, shard = self._shards, (self._shards.in_distribution, "test", "original")
-        return {"generations": self.of_actor("generations", w, *shard)}, [
+        claims = {"claims": self.judged(w, *shard[:2])} if shards.has_claims(shard[0]) else {}
+        return {"generations": self.of_actor("generations", w, *shard), **claims}, [
             self.entry(
                 self.of_actor("costs", w, method),
                 MeasureCostsSpec(
@@ -152,7 +156,8 @@ class MetricArtifacts(ArtifactPaths):
         shards = [
             shard
             for shard in self._shards.reported(run.actor)
-            if shard[2] in ("original", "donor") and (splits is None or shard[1] in splits)
+            if shard[2] in ("original", FIXED_PREFIX if self._shards.has_claims(shard[0]) else "donor")
+            and (splits is None or shard[1] in splits)
         ]
         spec = ExportAnswersSpec(
             **run_of(run),
@@ -166,5 +171,5 @@ class MetricArtifacts(ArtifactPaths):
             f"predictions/{run.backbone}/{run.actor}/{run.seed}/{method}": self.of_actor("predictions", run, method)
             for method in methods
         }
-        inputs = {**self.answers(run, ("graded",), shards), **self.pairs(shards), **predictions}
+        inputs = {**self.answers(run, ("graded",), shards), **self.judged_pairs(run, shards), **predictions}
         return self.entry(self.of_actor("answers", run), spec, **inputs)

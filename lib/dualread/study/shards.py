@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dualread import plugins
+from dualread.evaluation.side_by_side import FIXED_PREFIX
 from dualread.readers.declarations import features
 from dualread.schema.answers import Image, Service, name_and_settings
 from dualread.schema.readers import AskedView, ScoringSpec
@@ -80,10 +81,10 @@ class StudyShards:
     def with_known_difficulty(self) -> list[str]:
         """Return the actors whose answers to the in-distribution test set nulls judge, if its images are phantoms.
 
-        Only some writers of phantoms tell how hazy each image is.
+        Only some writers of phantoms tell how hazy each image is; and haze decides about answers, not about claims.
         """
         dataset = self._config.datasets[self.in_distribution]
-        if not dataset.source.phantom or "test" not in dataset.splits:
+        if not dataset.source.phantom or "test" not in dataset.splits or dataset.claims is not None:
             return []
         writer = self._config.phantoms[dataset.source.phantom].format
         known = plugins.declared("writers", writer, "IMAGE_NAME") is not None
@@ -189,7 +190,10 @@ class StudyShards:
     # --- Shards and views
 
     def shards(self, actor: str) -> list[Shard]:
-        """Return everything that the actor answers; the training split only where a reader is fitted on it."""
+        """Return everything that the actor answers; the training split only where a reader is fitted on it.
+
+        Of a data set of reports, conditions force the reports on the original images: others would have other claims.
+        """
         on_train = any(self.reads(method, "FITTED_ON") == "train" for method in self.methods_of(actor))
         return [
             (name, split, condition)
@@ -200,6 +204,7 @@ class StudyShards:
             and (entry.datasets is None or name in entry.datasets)
             and (entry.splits is None or split in entry.splits)
             and (not self.needs_pairs(condition) or self.has_pairs(name, split))
+            and (dataset.claims is None or condition == "original" or entry.completions is not None)
             and (split != "train" or (on_train and name == self.in_distribution and not self._is_control(condition)))
         ]
 
@@ -332,6 +337,18 @@ class StudyShards:
         """Return whether the questions of a split have same-question donors."""
         pairing = self._config.datasets[dataset].pairing
         return pairing is not None and split in pairing.splits
+
+    def has_claims(self, dataset: str) -> bool:
+        """Return whether answers to a data set are reports, whose claims are graded and scored."""
+        return self._config.datasets[dataset].claims is not None
+
+    def of_reports(self, actor: str) -> list[Shard]:
+        """Return the shards of original reports whose claims are listed."""
+        return [shard for shard in self.shards(actor) if self.has_claims(shard[0]) and shard[2] == "original"]
+
+    def forced_on_donors(self, actor: str, dataset: str, split: str) -> bool:
+        """Return whether an actor's reports on a split are forced on donors' images, too."""
+        return (dataset, split, FIXED_PREFIX) in self.shards(actor)
 
     def hub_files(self, dataset: str) -> list[str]:
         """Return the patterns of the files that the splits of a data set need of the hub's repository."""

@@ -117,7 +117,13 @@ class TableArtifacts(ArtifactPaths):
                 actor = self._study.methods[method].actor
                 for seed in self._shards.seeds(backbone, actor)[:n_seeds]:
                     run = (backbone, actor, str(seed))
-                    for path in [("predictions", *run, method), *(("graded", *run, *shard) for shard in shards)]:
+                    reports = [shard[:2] for shard in shards if self._shards.has_claims(shard[0])]
+                    listed = [("claims", *run, *split) for split in reports]
+                    for path in [
+                        ("predictions", *run, method),
+                        *(("graded", *run, *shard) for shard in shards),
+                        *listed,
+                    ]:
                         inputs["/".join(path)] = self.at(*path)
         return inputs
 

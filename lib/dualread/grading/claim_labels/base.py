@@ -3,8 +3,9 @@
 A plugin is a module with `supported(claims, settings, source) -> list[bool | None]`, one label per claim, in their
 order: True where the reference of the image that is shown supports the claim, False where it does not (on a donor's
 image: contradicts it), None where nothing says so. Claims without a label are counted and never scored. The claims are
-all those of one shard, that is of one data set, split and condition. `settings` is its class `Settings`, or
-`schema.base.NoSettings`; `source` is the file or folder that the study names for it, or None.
+all those of one shard, that is of one data set, split and condition. `settings` is the plugin's class `Settings`, or
+`schema.base.NoSettings`. If it has the setting `file`, that file of the study is read as a table, and `source` is its
+rows; otherwise it is None.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,11 @@ from dataclasses import dataclass
 def claim_id(sample_id: str, k: int) -> str:
     """Return the id of claim `k` (0, 1, ... in the order of the text) of the report on a question."""
     return f"{sample_id}#{k}"
+
+
+def question_of(claim: str) -> str:
+    """Return the question of the report that has the claim with this id."""
+    return claim.rpartition("#")[0]
 
 
 @dataclass(frozen=True, kw_only=True)

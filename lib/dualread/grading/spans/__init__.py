@@ -1,1 +1,1 @@
-"""Where the claims of a report are: one file per way to divide its text, see `base`."""
+"""Where the claims of a report are: one file per way to divide its text; `base` says what each gets."""

@@ -1,12 +1,22 @@
-"""What a division of reports into claims is given, and what it has to provide.
+"""What a division of reports into claims is given, what it has to provide, and how that is checked.
 
-A plugin is a module with `spans(reports, settings, source) -> list[list[tuple[int, int]]]`: for each report, the claims
-as (start, end) in characters of the completion's text, ascending and without overlap; no claim is an empty list. The
-reports are all those of one shard. `settings` is its class `Settings`, or `schema.base.NoSettings`; `source` is the
-file that the study names for it, or None.
+A plugin is a module with `spans(reports, settings, source) -> list[list[Span]]`: for each report, the claims as (start,
+end) in characters of the completion's text, ascending and without overlap; a report without a claim has an empty list.
+The reports are all those of one shard. `settings` is the plugin's class `Settings`, or `schema.base.NoSettings`. If it
+has the setting `file`, that file of the study is read as a table, and `source` is its rows; otherwise it is None.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from dualread.errors import DataError
+from dualread.grading.parse import answer_span, text_after_thinking
+
+Span = tuple[int, int]
+_TRUE, _FALSE = ("true", "1", "yes", "supported"), ("false", "0", "no", "unsupported")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +27,8 @@ class Report:
         sample_id: The question that it answers.
         text: The completion.
         start: The first character of the part that holds claims: the answer block's inside, without white space at the
-            ends, or all of the text where there is no valid answer block.
+            ends, or where there is no valid answer block, all of the text after the thinking. Thinking that never ends
+            leaves nothing.
         end: The character after its last one.
     """
 
@@ -25,3 +36,82 @@ class Report:
     text: str
     start: int
     end: int
+
+    @classmethod
+    def of(cls, sample_id: str, text: str, thinking_ends: str | None) -> "Report":
+        """Return the report of a completion; `thinking_ends` as in `parse.answer_span`."""
+        if block := answer_span(text, thinking_ends):
+            return cls(sample_id=sample_id, text=text, start=block[0], end=block[1])
+        after = text_after_thinking(text, thinking_ends) or ""
+        return cls(sample_id=sample_id, text=text, start=len(text) - len(after), end=len(text))
+
+
+def checked_spans(reports: Sequence[Report], spans: Sequence[Sequence[Span]], where: str) -> list[list[Span]]:
+    """Return what a plugin says of some reports.
+
+    Raises:
+        DataError: There is not one list per report, or claims of a report overlap, lie outside its text, or are empty.
+    """
+    if len(spans) != len(reports):
+        raise DataError(f"{where}: {len(spans)} lists of claims for {len(reports)} reports. Expected one per report.")
+    for report, of_report in zip(reports, spans, strict=True):
+        before = 0
+        for k, (start, end) in enumerate(of_report):
+            if not before <= start < end <= len(report.text):
+                raise DataError(
+                    f"{where}: {report.sample_id}: claim {k} is from character {start} to {end}, after one that ends at"
+                    f" {before}, in a text of {len(report.text)}. Expected claims inside the text, in its order, and"
+                    " none that overlap."
+                )
+            before = end
+    return [[(start, end) for start, end in of_report] for of_report in spans]
+
+
+def rows_of(source: pl.DataFrame | None, required: Iterable[str], optional: Iterable[str], what: str) -> list[dict]:
+    """Return the rows of a table that a study names, as texts; cells that are empty are None.
+
+    Args:
+        source: The table; None if the study names none.
+        required: Columns that it must have, with a value in every row.
+        optional: Columns that it may have; the others are ignored.
+        what: What errors call it.
+
+    Raises:
+        DataError: A column is missing, or a required value.
+    """
+    if source is None:
+        return []
+    if lacking := [name for name in required if name not in source.columns]:
+        found = ", ".join(source.columns)
+        raise DataError(f"{what}: has no column {', '.join(lacking)}, only {found}. Add it, or rename one.")
+    names = [*required, *(name for name in optional if name in source.columns)]
+    table = source.select(pl.col(name).cast(pl.String) for name in names)
+    rows = [{name: value or None for name, value in row.items()} for row in table.iter_rows(named=True)]
+    for number, row in enumerate(rows, start=1):
+        if empty := [name for name in required if row[name] is None]:
+            raise DataError(f"{what}: row {number}: has no {', '.join(empty)}. Expected a value in every row.")
+    return rows
+
+
+def number_in(row: Mapping[str, Any], name: str, where: str) -> int:
+    """Return the count of characters in a cell; a DataError names the row if it holds something else."""
+    if (value := row[name]).isdecimal():
+        return int(value)
+    raise DataError(f"{where}: {name} is {value!r}. Expected a count of characters, 0 or more.")
+
+
+def label_in(value: str | None, where: str) -> bool | None:
+    """Return the label in a cell; None for an empty one.
+
+    Raises:
+        DataError: It holds something else than one of the usual words.
+    """
+    word = (value or "").strip().lower()
+    if word in (*_TRUE, *_FALSE):
+        return word in _TRUE
+    if word:
+        raise DataError(
+            f"{where}: the label is {value!r}. Expected one of {', '.join(_TRUE)} or {', '.join(_FALSE)}, or nothing"
+            " where the claim has no label."
+        )
+    return None

@@ -17,7 +17,7 @@ from dualread.models.backbones import parts
 from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt, prompt_sha256
 from dualread.models.prefixes import read_rows
-from dualread.models.replay.positions import Positions, locate
+from dualread.models.replay.positions import Positions, locate, locate_claims
 from dualread.models.replay.replayed import Replayed, entropies_of, log_probs_of
 
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
@@ -36,7 +36,11 @@ def checked_prompt(actor: Opened, request: Request, generated_from: str | None) 
 
 
 def replay_batch(
-    opened: Opened, prompts: Sequence[EncodedPrompt], completions: Sequence[Sequence[int]], spec: ReadSpec
+    opened: Opened,
+    prompts: Sequence[EncodedPrompt],
+    completions: Sequence[Sequence[int]],
+    spec: ReadSpec,
+    claims: Sequence[Sequence[tuple[int, int]]] | None = None,
 ) -> list[Replayed]:
     """Replay one batch of completions.
 
@@ -45,6 +49,7 @@ def replay_batch(
         prompts: n encoded prompts.
         completions: The generated ids of each prompt, at least one.
         spec: What is read.
+        claims: The claims of each completion that are read besides, see `locate_claims`; None for none.
     """
     import torch
 
@@ -69,7 +74,11 @@ def replay_batch(
             ids = [completions[i] for i in read.rows]
             # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
             logits = parts.head(model, torch.float32)
-            readings = reading_of(states, ids, spec, layers, logits, opened.locate, opened.forbidden)
+            decode = opened.encoder.decode
+            places = claims and [
+                locate_claims(completions[i], decode, opened.locate(completions[i]), claims[i]) for i in read.rows
+            ]
+            readings = reading_of(states, ids, spec, layers, logits, opened.locate, opened.forbidden, places)
             replayed |= zip(read.rows, readings, strict=True)
     return [replayed[i] for i in range(len(prompts))]
 
@@ -88,10 +97,12 @@ def reading_of(
     logits: Callable[[Any], Any],
     located: Callable[[Sequence[int]], Positions],
     forbidden: Sequence[int],
+    claims: Sequence[Sequence[Positions]] | None = None,
 ) -> list[Replayed]:
     """Read the states of at least one row, whatever pass they come from, at the positions that `located` returns.
 
-    Other arguments are those of `actor.Collecting.read`.
+    `claims` are those of the claims of each row, which are read besides. Other arguments are those of
+    `actor.Collecting.read`.
     """
     import torch
 
@@ -101,28 +112,32 @@ def reading_of(
     split = np.cumsum([len(of_row) for of_row in completions])[:-1]
     entropy = np.split(entropies_of(logits, predicting), split) if spec.entropies else [None] * len(rows)
     replayed = []
-    for row, completion, log_prob, gap, of_tokens in zip(
-        rows, completions, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True
+    for row, completion, log_prob, gap, of_tokens, of_claims in zip(
+        *(rows, completions, np.split(log_probs, split), np.split(gaps, split), entropy, claims or [()] * len(rows)),
+        strict=True,
     ):
-        at = located(completion)
-        of_layers = {name: row.layers[layer] for name, layer in layers.items()}
-        vectors = vectors_of(row.final, of_layers.pop("h_mid", None), row.image, at, spec.kappa)
-        vectors |= {name: answer_state(states[list(at.answer)]) for name, states in of_layers.items()}
-        replayed.append(
-            Replayed(
-                vectors={
-                    **{name: vector.float().cpu().numpy() for name, vector in vectors.items()},
-                    "answer_log_prob": log_prob[list(at.answer)].mean(keepdims=True).astype(np.float32),
-                },
-                positions=at,
-                n_prompt_tokens=row.n_prompt_tokens,
-                n_image_tokens=len(row.image),
-                token_log_probs=log_prob,
-                token_entropies=of_tokens,
-                argmax_gap=gap,
-            )
-        )
+        whole, *parts = [_read_at(at, row, log_prob, spec, layers) for at in (located(completion), *of_claims)]
+        shared = {
+            "n_prompt_tokens": row.n_prompt_tokens,
+            "n_image_tokens": len(row.image),
+            "token_log_probs": log_prob,
+            "token_entropies": of_tokens,
+            "argmax_gap": gap,
+        }
+        replayed.append(Replayed(**whole, **shared, claims=tuple(Replayed(**part, **shared) for part in parts)))
     return replayed
+
+
+def _read_at(
+    at: Positions, row: PassStates, log_probs: np.ndarray, spec: ReadSpec, layers: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return the fields of `Replayed` that are read at some positions of a row, whose tokens have these `log_probs`."""
+    of_layers = {name: row.layers[layer] for name, layer in layers.items()}
+    vectors = vectors_of(row.final, of_layers.pop("h_mid", None), row.image, at, spec.kappa)
+    vectors |= {name: answer_state(states[list(at.answer)]) for name, states in of_layers.items()}
+    arrays = {name: vector.float().cpu().numpy() for name, vector in vectors.items()}
+    of_answer = log_probs[list(at.answer)].mean(keepdims=True).astype(np.float32)
+    return {"vectors": {**arrays, "answer_log_prob": of_answer}, "positions": at}
 
 
 def vectors_of(final: Any, middle: Any, image: Any, at: Positions, kappa: float) -> dict[str, Any]:
@@ -134,7 +149,7 @@ def vectors_of(final: Any, middle: Any, image: Any, at: Positions, kappa: float)
     h_ans = answer_state(final[[1 + t for t in at.answer]])
     of_image = {"h_global": global_state(image), "h_evid": evidence_state(h_ans, image, kappa)} if len(image) else {}
     return {
-        "h_pre": final[0],
+        "h_pre": final[at.first],
         "h_close": final[1 + at.close],
         "h_ans": h_ans,
         **of_image,

@@ -26,6 +26,7 @@ class Replayed:
             vocabulary, float64; None if not asked for.
         argmax_gap: For each generated id, by how many nats the log-probability of the best allowed id exceeds its own;
             0 where the generated id is the argmax.
+        claims: The same of each claim of the completion, if they are read: other vectors and positions.
     """
 
     vectors: dict[str, np.ndarray]
@@ -35,6 +36,7 @@ class Replayed:
     token_log_probs: np.ndarray
     token_entropies: np.ndarray | None
     argmax_gap: np.ndarray
+    claims: "tuple[Replayed, ...]" = ()
 
 
 def log_probs_of(

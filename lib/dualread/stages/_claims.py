@@ -1,0 +1,135 @@
+"""The claims of the reports of a shard: where they are, and which of them are supported."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from dualread import plugins
+from dualread.artifacts.tables import from_rows, read_table
+from dualread.data.tables.files import read_file
+from dualread.errors import DataError
+from dualread.grading.answers import graded_answer
+from dualread.grading.claim_labels.base import Claim, claim_id
+from dualread.grading.parse import Parsed
+from dualread.grading.spans.base import Report, Span, checked_spans
+from dualread.schema.base import ConfiguredPlugin, NoSettings
+from dualread.schema.columns import CLAIMS, GRADED
+from dualread.schema.data import ClaimsSpec
+
+SPANS, LABELS = "spans", "labels"  # inputs: the tables that the plugins read
+
+
+def divided(
+    plugin: ConfiguredPlugin,
+    completions: pl.DataFrame,
+    inputs: Mapping[str, Path],
+    thinking_ends: str | None,
+    *,
+    where: str,
+) -> list[list[Span]]:
+    """Return the claims of each completion, in the order of the table.
+
+    Args:
+        plugin: What divides them.
+        completions: A generations table: sample_id and text.
+        inputs: `spans`, if the plugin reads a table.
+        thinking_ends: What ends the thinking; None where completions do not think.
+        where: The shard that errors name.
+
+    Raises:
+        DataError: The table or the claims are not as expected.
+    """
+    rows = completions.select("sample_id", "text").iter_rows()
+    reports = [Report.of(sample_id, text, thinking_ends) for sample_id, text in rows]
+    module, *arguments = _opened(plugin, inputs.get(SPANS))
+    return checked_spans(reports, module.spans(reports, *arguments), f"{where}: {plugin.module}")
+
+
+def labeled(
+    spec: ClaimsSpec,
+    completions: pl.DataFrame,
+    references: Mapping[str, Sequence[str]],
+    inputs: Mapping[str, Path],
+    *,
+    where: str,
+) -> pl.DataFrame:
+    """Return the CLAIMS table of a shard, sorted by question and sample_index.
+
+    Args:
+        spec: How claims are found and labeled.
+        completions: A generations table, with the image that was shown.
+        references: The reference reports of the image that was shown, by sample_id.
+        inputs: `spans` and `labels`, if these plugins read tables.
+        where: The shard that errors name.
+
+    Raises:
+        DataError: A report has no reference sentence, or a table, the claims or the labels are not as expected.
+    """
+    completions = completions.sort("sample_id", "sample_index")
+    spans = divided(spec.spans, completions, inputs, spec.thinking_ends, where=where)
+    for sample_id in completions["sample_id"]:
+        if not any(reference.strip() for reference in references[sample_id]):
+            raise DataError(f"{where}: {sample_id}: its reference report is empty. Expected at least one sentence.")
+    rows, claims = [], []
+    for completion, of_report in zip(completions.iter_rows(named=True), spans, strict=True):
+        question, text = completion["sample_id"], completion["text"]
+        shown = {name: completion[name] for name in ("condition", "image_id")}
+        for k, (start, end) in enumerate(of_report):
+            place = {"start": start, "end": end, "text": text[start:end]}
+            name, accepted = claim_id(question, k), tuple(references[question])
+            claims.append(Claim(id=name, sample_id=question, references=accepted, **shown, **place))
+            index = completion["sample_index"]
+            rows.append({"sample_id": name, "question": question, "sample_index": index, **shown, **place})
+    module, *arguments = _opened(spec.labels, inputs.get(LABELS))
+    labels = module.supported(claims, *arguments)
+    if len(labels) != len(claims) or not all(label is None or isinstance(label, bool) for label in labels):
+        raise DataError(
+            f"{where}: {spec.labels.module}: {len(labels)} labels of {len(claims)} claims, such as {labels[:3]!r}."
+            " Expected True, False or None for each."
+        )
+    return from_rows([{**row, "label": label} for row, label in zip(rows, labels, strict=True)], CLAIMS)
+
+
+def graded_claims(
+    claims: pl.DataFrame, completions: pl.DataFrame, parse: Callable[[str], Parsed], original: Path | None
+) -> pl.DataFrame:
+    """Return the GRADED table of the claims that have a label, here and in the condition that is forced here.
+
+    A claim's answer is its text. The confidence that a report states is that of each of its claims.
+
+    Args:
+        claims: A CLAIMS table.
+        completions: The completions that they are of.
+        parse: The format of the completions.
+        original: The graded artifact of the condition whose completions are forced; None where none is.
+    """
+    labeled = claims.drop_nulls("label")
+    if original is not None:
+        there = read_table(original / "graded.parquet", GRADED, ("sample_id", "sample_index"))
+        labeled = labeled.join(there, on=["sample_id", "sample_index"], how="semi", maintain_order="left")
+    stated = {
+        (sample_id, index): parse(text).confidence
+        for sample_id, index, text in completions.select("sample_id", "sample_index", "text").iter_rows()
+    }
+    rows = []
+    for row in labeled.iter_rows(named=True):
+        confidence = stated[row["question"], row["sample_index"]]
+        status = "invalid_confidence" if confidence is None else "valid"
+        answer = graded_answer(Parsed(answer=row["text"], confidence=confidence, status=status))
+        shown = {name: row[name] for name in ("sample_id", "condition", "sample_index", "image_id")}
+        rows.append({**shown, **answer, "correct": row["label"]})
+    return from_rows(rows, GRADED).sort("sample_id", "sample_index")
+
+
+def counts(claims: pl.DataFrame, n_reports: int) -> str:
+    """Return in words how many claims there are, and what is not scored of them."""
+    without = n_reports - claims.select("question", "sample_index").n_unique()
+    return f"{len(claims)} claims ({claims['label'].null_count()} without a label), {without} reports without a claim"
+
+
+def _opened(plugin: ConfiguredPlugin, table: Path | None) -> tuple:
+    """Return a plugin, its settings, and the rows of the table that it reads."""
+    module = plugins.load_module(plugin.module)
+    settings = getattr(module, "Settings", NoSettings).from_spec(plugin.settings, f"{plugin.module}: settings")
+    return module, settings, None if table is None else read_file(table).frame
