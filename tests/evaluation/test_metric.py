@@ -19,7 +19,7 @@ from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.schema.metrics import FurtherCompared, FurtherMetric
 
 ALL = [*ANSWER_METRICS.values(), *FURTHER_METRICS.values(), *PAIR_METRICS.values()]
-ALL += [*controls.FIXED_METRICS.values(), *controls.SHUFFLED_METRICS.values()]
+ALL += [*controls.FIXED_METRICS.values(), *controls.SHUFFLED_METRICS.values(), *controls.CLAIM_METRICS.values()]
 
 
 @pytest.mark.parametrize(

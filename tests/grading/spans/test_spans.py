@@ -26,7 +26,10 @@ def texts(text, thinking_ends=None):
     ("text", "claims"),
     [
         ("<answer> No effusion. A lesion! </answer><confidence>9</confidence>", ["No effusion.", "A lesion!"]),
-        ("no block: it is 5.2 cm wide, i.e. large. \nnext line", ["no block: it is 5.2 cm wide, i.e. large.", "next line"]),
+        (
+            "no block: it is 5.2 cm wide, i.e. large. \nnext line",
+            ["no block: it is 5.2 cm wide, i.e. large.", "next line"],
+        ),
         ("1. Left lung clear.\n2) E. coli?\n- right", ["Left lung clear.", "E. coli?", "right"]),
         ('He said "clear." Then (no more.) End', ['He said "clear."', "Then (no more.)", "End"]),
         ("Is it? ... -- !", ["Is it?"]),
@@ -111,4 +114,6 @@ def test_messages():
         "two labels": lambda: labels([claim("A.")], ("q", None, "A.", "1"), ("q", "original", "A.", "0")),
         "labels for no claim": lambda: labels([claim("A lesion.")], ("q", None, "a lesion", "1")),
     }
-    golden.check(Path(__file__).with_name("messages.txt"), {name: golden.message_of(ask) for name, ask in cases.items()})
+    golden.check(
+        Path(__file__).with_name("messages.txt"), {name: golden.message_of(ask) for name, ask in cases.items()}
+    )

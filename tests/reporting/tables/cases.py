@@ -28,6 +28,7 @@ _RLCR, _DUALREAD, _RLVR = (
 DIGITS = {
     **dict.fromkeys(("decisive_pairs", "strict_decisive_pairs", "source_images", "donor_images"), 1),
     **dict.fromkeys(("cost_read_tokens", "cost_generated_tokens"), 1),
+    **dict.fromkeys(("reports", "reports_without_claim", "claims", "claims_without_label"), 1),
     **dict.fromkeys(("cost_prompt_passes", "cost_replay_passes", "unique_confidences"), 0),
     **dict.fromkeys(("retained_low_percent", "retained_high_percent"), 0),
 }
@@ -250,6 +251,15 @@ CASES = {
             **{"Strict": ("strict_ccg_auc",), "Same answer": ("strict_same_answer_ccg_auc",)},
             **{"Fixed prefix": ("fixed_prefix_ccg_auc",), "Acc.": ("shuffled_accuracy",)},
             **{"Drop": ("shuffled_accuracy_drop",), "AUROC": ("shuffled_auroc",), "CCG-AUC": ("shuffled_ccg_auc",)},
+        },
+    ),
+    "claims": Case(
+        layout([_RLVR, method("psr", label="PSR")], datasets=datasets("pmc_vqa")),
+        {
+            **{"Reports and claims": {}, "Labeled claims": {}, "CCG-AUC": {}, "Reports": ("reports",)},
+            **{"None": ("reports_without_claim",), "Claims": ("claims",), "No label": ("claims_without_label",)},
+            **{"Acc.": ("accuracy",), "AUROC": ("auroc",), "Brier": ("brier",)},
+            **{"Fixed prefix": ("fixed_prefix_ccg_auc",), "Both": ("supported_on_both_ccg_auc",)},
         },
     ),
 }

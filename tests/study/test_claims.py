@@ -1,0 +1,270 @@
+"""A study of reports, from its manifest to its metrics; every number is recomputed from states and labels by hand.
+
+The reports are given, and their states are those of a tiny, untrained model. Everything else is what a study runs.
+"""
+
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dualread.study
+from dualread.artifacts.tables import from_rows, write_table
+from dualread.errors import ConfigError
+from dualread.models import prompts
+from dualread.models.actor import ReadSpec, Request, read_states
+from dualread.models.backbones.checkpoint import open_checkpoint
+from dualread.models.backbones.encode import prompt_sha256
+from dualread.schema.columns import GENERATIONS
+from dualread.store.job import Entry
+from dualread.store.runner import Runner
+from dualread.store.store import Store
+from dualread.study.artifact_paths import Run
+from dualread.study.artifacts import StudyArtifacts
+from dualread.study.config import resolve
+from dualread.study.files import laid_over, read
+from dualread.study.shards import StudyShards
+from tests import golden
+from tests.stages import shards as small
+from tests.tiny import MODEL, build, image
+
+SENTENCES = ["No lesion.", "A small lesion.", "The left lung is clear.", "Fluid!", "Axial ct."]
+SPLITS = {"train": 24, "validation": 6, "test": 16}
+METHODS = {
+    "sequence_likelihood": {"reader": "sequence_likelihood", "settings": {}},
+    "before": {
+        "reader": "linear_probe",
+        "settings": {"steps": 30, "learning_rate": 0.05, "l2": 1e-3, "state": "h_pre"},
+    },
+    "prior": {"reader": "question_answer_prior", "settings": {"pseudo_counts": 5}},
+}
+RUN = Run("tiny", "base", 0)
+
+
+def study(**changes):
+    config = read(Path(dualread.study.__file__).with_name("config.yaml"))
+    reports = {
+        **{"label": "Reports", "id": True, "loader": "table", "source": {"folder": "reports"}, "settings": {}},
+        **{"splits": list(SPLITS), "seed": 0, "prompt": "shared", "pairing": {"splits": ["test"], "match_on": []}},
+        "roles": {
+            **{"train": {"fit": 0.6, "stop": 0.1, "calibration": 0.3}},
+            **{"validation": "validation", "test": "test"},
+        },
+        "claims": {"spans": "sentences", "labels": {"table": {"file": "labels.csv"}}},
+    }
+    method = {"label": "x", "group": "y", "actor": "base"}
+    ours = {
+        **{"study": "reports", "phantoms": None, "tables": None, "figures": None, "contrasts": None, "seeds": [1]},
+        "datasets": {**dict.fromkeys(config["datasets"]), "reports": reports},
+        "backbones": {
+            **dict.fromkeys(config["backbones"]),
+            "tiny": {"label": "Tiny", "source": {"folder": "checkpoint"}, "settings": MODEL},
+        },
+        "actors": dict.fromkeys(name for name in config["actors"] if name != "base"),
+        "conditions": {"donor_fixed_prefix": {"actors": None}, "shuffled_image": None},
+        "methods": {**dict.fromkeys(config["methods"]), **{k: {**method, **v} for k, v in METHODS.items()}},
+        "replay": {"agreement": {"max_argmax_mismatch_share": 1.0}},  # the reports are not its own
+        "metrics": {"bootstrap": {"replicates": 50}},
+    }
+    return resolve({**laid_over(laid_over(config, ours), changes), "tables": {}}, source="reports")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The study, run in memory; with the reports, and the labels that were given."""
+    folder = tmp_path_factory.mktemp("reports")
+    tiny = build("qwen3_vl", folder / "checkpoint")
+    rng, number, rows = np.random.default_rng(1), count(), []
+    (folder / "reports").mkdir()
+    for split, n in SPLITS.items():
+        for _ in range(n):
+            k = next(number)
+            image(k).save(folder / "reports" / f"{k}.png")
+            gold = [SENTENCES[i] for i in sorted(rng.choice(5, 2, replace=False))]
+            row = {"id": f"r{k:02}", "image": f"{k}.png", "question": "Report?", "reference_answers": [" ".join(gold)]}
+            rows.append({**row, "answer_type": "open", "split": split})
+    pl.DataFrame(rows).write_parquet(folder / "reports" / "rows.parquet")
+    config = study(backbones={"tiny": {"source": {"folder": str(tiny.checkpoint)}}})
+    store, out = Store(folder / "store"), folder / "results"
+    paths = StudyArtifacts(config, StudyShards(config), str(out), lambda *_: str(folder / "reports"), folder)
+
+    def run(stage, described):
+        inputs, entries = described
+        Runner(stage, store, below=out).run([Entry.of(entry, inputs) for entry in entries])
+
+    for split in SPLITS:
+        run("build_manifest", paths.build_manifest(SimpleNamespace(dataset="reports", split=split)))
+    run("pair_donors", paths.pair_donors(SimpleNamespace(dataset="reports", split="test")))
+    for stage in ("copy_checkpoint", "probe_checkpoint"):
+        run(stage, getattr(paths, stage)(RUN))
+    manifest = pl.concat(pl.read_parquet(out / f"manifests/reports/{split}/manifest.parquet") for split in SPLITS)
+    pairs = pl.read_parquet(out / "pairs/reports/test/pairs.parquet")
+    references = dict(manifest.select("sample_id", pl.col("reference_answers").list.first()).iter_rows())
+    donors = dict(pairs.select("sample_id", "donor_sample_id").iter_rows())
+    texts = {q: " ".join(SENTENCES[i] for i in rng.choice(5, rng.integers(0, 4), replace=False)) for q in references}
+    opened = open_checkpoint(tiny.checkpoint, MODEL)
+    _generate(out, opened, manifest, texts)
+    labels = []
+    for question, text in texts.items():
+        for sentence in {s for s in SENTENCES if s in text}:
+            row = {"question": question, "condition": "original", "text": sentence}
+            labels.append({**row, "label": _label(sentence, references[question])})
+            if question in donors:
+                label = _label(sentence, references[donors[question]])
+                labels.append({**row, "condition": "donor_fixed_prefix", "label": label})
+    pl.DataFrame(labels).write_csv(folder / "labels.csv")
+    for stage in ("grade", "list_claims", "replay", "fit_readers", "score_answers", "compute_metrics", "measure_costs"):
+        run(stage, getattr(paths, stage)(RUN))
+    run("collect_metrics", paths.collect_metrics({}))
+    run("export_answers", paths.export_answers(None, runs=[RUN]))
+    return SimpleNamespace(out=out, texts=texts, references=references, donors=donors, opened=opened)
+
+
+def _label(sentence, reference):
+    """Nobody has labeled this sentence."""
+    return None if sentence == "Axial ct." else "yes" if sentence in reference else "no"
+
+
+def _generate(out, opened, manifest, texts):
+    """Write given reports as an actor's, with its log-probabilities."""
+    for (split,), part in manifest.group_by("split", maintain_order=True):
+        rows, asked, ids = [], [], []
+        for question in part["sample_id"]:
+            report = f"<answer>{texts[question]}</answer><confidence>80</confidence>"
+            k = int(question[-2:])
+            text = prompts.render("shared", question="Report?")
+            asked.append(Request(text=text, images=[image(k)], image_name=str(k), row=question))
+            tokens = opened.encoder.tokenizer(report, add_special_tokens=False)["input_ids"]
+            ids.append([*tokens, opened.encoder.tokenizer.eos_token_id])
+        read = read_states(opened, asked, ids, ReadSpec(kappa=0.1), batch_size=64)
+        for question, request, tokens, states in zip(part["sample_id"], asked, ids, read, strict=True):
+            prompt = request.encoded(opened.encoder).token_ids
+            shown = part.row(by_predicate=pl.col("sample_id") == question, named=True)
+            rows.append(
+                {
+                    **{"sample_id": question, "condition": "original", "sample_index": 0},
+                    **{"image_id": shown["image_id"], "prompt_sha256": prompt_sha256(prompt)},
+                    **{"n_prompt_tokens": len(prompt), "token_ids": tokens, "finish_reason": "stop"},
+                    **{"token_log_probs": states.token_log_probs.tolist(), "text": opened.encoder.decode(tokens)},
+                }
+            )
+        folder = out / f"generations/tiny/base/0/reports/{split}/original"
+        folder.mkdir(parents=True)
+        write_table(folder / "generations.parquet", from_rows(rows, GENERATIONS), GENERATIONS)
+        small.seal(folder)
+
+
+def claims_of(done, split="test"):
+    """The claims by hand: (id, text, supported, supported on the donor's image), None without a label."""
+    for question, text in done.texts.items():
+        if f"/{split}/" in question:
+            for k, sentence in enumerate(sorted((s for s in SENTENCES if s in text), key=text.index)):
+                of = [done.references[question], done.references.get(done.donors.get(question))]
+                yes = [None if reference is None else _label(sentence, reference) for reference in of]
+                yield f"{question}#{k}", sentence, *(None if label is None else label == "yes" for label in yes)
+
+
+def metrics(done, method):
+    table = pl.read_parquet(done.out / f"metrics/tiny/base/0/{method}/metrics.parquet")
+    return {row["metric"]: row for row in table.filter(split="test", subset="all").to_dicts()}
+
+
+def confidences(done, method, condition):
+    table = pl.read_parquet(done.out / f"predictions/tiny/base/0/{method}/predictions.parquet")
+    return dict(table.filter(split="test", condition=condition).select("sample_id", "confidence").iter_rows())
+
+
+def test_claims_have_the_place_of_questions(finished):
+    by_hand = list(claims_of(finished))
+    table = pl.read_parquet(finished.out / "graded/tiny/base/0/reports/test/original/claims.parquet")
+    assert list(table.select("sample_id", "text", "label").iter_rows()) == [claim[:3] for claim in by_hand]
+    listed = finished.out / "claims/tiny/base/0/reports/test"
+    labeled = sorted(claim[0] for claim in by_hand if claim[2] is not None)
+    assert pl.read_parquet(listed / "manifest.parquet")["sample_id"].to_list() == labeled
+    pairs = pl.read_parquet(listed / "pairs.parquet")
+    assert pairs["sample_id"].to_list() == sorted(claim[0] for claim in by_hand if claim[3] is not None)
+    assert {claim.rpartition("#")[0] for claim in pairs["sample_id"]} <= finished.donors.keys()
+    exported = pl.read_parquet(finished.out / "answers/tiny/base/0/answers.parquet").filter(method="before")
+    assert exported.select("sample_id", "answer", "correct").rows() == sorted(
+        c[:3] for c in by_hand if c[2] is not None
+    )
+    of_pairs = pl.read_parquet(finished.out / "answers/tiny/base/0/pairs.parquet").filter(method="before")
+    assert of_pairs["donor_correct"].to_list() == [c[3] for c in sorted(by_hand) if c[3] is not None]
+
+
+def test_a_probe_of_claims_scores_the_state_before_each(finished):
+    """Its features are those of a pass over the prompt and the report as a whole."""
+    from dualread.artifacts.tensors import read_tensors
+
+    folder = finished.out / "features/tiny/base/0/reports/test/donor_fixed_prefix"
+    index, stored = pl.read_parquet(folder / "features.parquet"), read_tensors(folder / "features.safetensors")
+    question = next(q for q in finished.donors if len([c for c in claims_of(finished) if c[0].startswith(q)]) > 1)
+    ids = finished.opened.encoder.tokenizer(
+        f"<answer>{finished.texts[question]}</answer><confidence>80</confidence>", add_special_tokens=False
+    )["input_ids"]
+    donor = int(finished.donors[question][-2:])
+    text = prompts.render("shared", question="Report?")
+    request = Request(text=text, images=[image(donor)], image_name="x", row="x")
+    # The state that a completion of the tokens before the claim ends with, without what follows.
+    second = index.row(by_predicate=pl.col("sample_id") == f"{question}#1", named=True)
+    before = ids[: second["answer_positions"][0]]
+    [read] = read_states(finished.opened, [request], [before], ReadSpec(kappa=0.1), batch_size=1)
+    np.testing.assert_allclose(stored["h_pre"][second["row"]], read.vectors["h_close"], atol=2e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_metrics_are_those_of_claims(finished, method):
+    found, by_hand = metrics(finished, method), list(claims_of(finished))
+    own, forced = (confidences(finished, method, of) for of in ("original", "donor_fixed_prefix"))
+    labels = {claim: supported for claim, _, supported, _ in by_hand if supported is not None}
+    assert own.keys() == labels.keys()
+    right, wrong = ([own[c] for c in labels if labels[c] is yes] for yes in (True, False))
+    auroc = np.mean([(a > b) + 0.5 * (a == b) for a in right for b in wrong])
+    assert found["auroc"]["estimate"] == pytest.approx(auroc, abs=1e-12)
+    assert found["accuracy"]["estimate"] == pytest.approx(len(right) / len(labels), abs=1e-12)
+    for name, on_donor in (("fixed_prefix_ccg_auc", False), ("supported_on_both_ccg_auc", True)):
+        pairs = [claim for claim, _, here, there in by_hand if here is True and there is on_donor]
+        assert found[name]["n"] == len(pairs) > 0
+        wins = [(own[c] > forced[c]) + 0.5 * (own[c] == forced[c]) for c in pairs]
+        assert found[name]["estimate"] == pytest.approx(np.mean(wins), abs=1e-12)
+    assert found["natural_ccg_auc"]["estimate"] is None
+    assert "forced on the donor's image" in found["natural_ccg_auc"]["reason"]
+    assert found["strict_same_answer_ccg_auc"]["estimate"] is None
+    counts = {name: found[name]["estimate"] for name in ("reports", "reports_without_claim", "claims")}
+    with_claims = {claim[0].rpartition("#")[0] for claim in by_hand}
+    assert counts == {"reports": 16, "reports_without_claim": 16 - len(with_claims), "claims": len(by_hand)}
+    assert found["claims_without_label"]["estimate"] == len(by_hand) - len(labels) > 0
+    if method == "prior":  # the text alone says nothing about the image
+        assert found["fixed_prefix_ccg_auc"]["estimate"] == 0.5
+
+
+def test_a_report_is_read_once_for_all_of_its_claims(finished):
+    rows = pl.read_parquet(finished.out / "metrics/metrics.parquet").filter(subset="all", method="before")
+    found = dict(rows.filter(split="test").select("metric", "estimate").iter_rows())
+    n = sum(claim[2] is not None for claim in claims_of(finished))
+    assert found["cost_replay_passes"] == pytest.approx(16 / n)
+    assert found["cost_completions"] == pytest.approx(16 / n)
+
+
+def test_what_cannot_be_of_claims_is_refused():
+    views = {"label": "x", "group": "y", "actor": "base", "views": ["p_true"], "reader": "p_true"}
+    other = {**study().as_mapping()["datasets"]["reports"], "id": False, "splits": ["test"], "roles": {"test": "ood"}}
+    cases = {
+        "a method that asks": {"methods": {"p_true": views}},
+        "a data set of answers": {"datasets": {"other": {k: v for k, v in other.items() if k != "claims"}}},
+        "states of the generation": {"replay": {"from": "generation"}},
+        "reports under a condition": {"conditions": {"dark": {"image": "black", "datasets": ["reports"]}}},
+        "an unknown plugin": {"datasets": {"reports": {"claims": {"spans": "words"}}}},
+        "an unknown setting": {"datasets": {"reports": {"claims": {"labels": {"table": {"files": "x"}}}}}},
+        "no labels": {"datasets": {"reports": {"claims": {"labels": None}}}},
+    }
+
+    def problem(changes):
+        with pytest.raises(ConfigError) as raised:
+            study(**changes)
+        return str(raised.value)
+
+    golden.check(Path(__file__).with_name("claims.txt"), {name: problem(changes) for name, changes in cases.items()})
