@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from dualread.grading.claim_labels import table
-from dualread.grading.claim_labels.base import Claim, claim_id, question_of
+from dualread.grading.claim_labels.base import Claim, claim_id
 from dualread.grading.spans import entities, sentences
 from dualread.grading.spans.base import Report, checked_spans
 from dualread.schema.base import NoSettings
@@ -94,7 +94,6 @@ def test_labels_are_those_of_the_text_and_of_what_is_shown(capsys):
     assert "1 labels are for no claim" in capsys.readouterr().err
     assert labels(donor, *rows) == [False]
     assert table.supported(claims, table.Settings(), None) == [None] * 3
-    assert question_of(claims[2].id) == "q"
 
 
 def test_messages():

@@ -41,7 +41,7 @@
 
   const verdicts = {
     right: ({ answer }) => answer && answer[1],
-    wrong: ({ answer }) => answer && !answer[1],
+    wrong: ({ answer }) => answer && answer[1] === false,
     invalid: ({ answer }) => answer && answer[0] === null,
   };
   const donors = {
@@ -104,6 +104,7 @@
 
   function mark(answer) {
     if (!answer) return make("span", { class: "quiet", title: "not asked" }, "–");
+    if (answer[3]) return make("span", { class: "quiet", title: "a report" }, "¶");
     const [kind, sign] = answer[1] ? ["right", "✓"] : ["wrong", "✗"];
     return make("span", { class: kind, role: "img", "aria-label": kind, title: kind }, sign);
   }
@@ -140,6 +141,7 @@
         question.donor ? picture(question.donor.images, `Donor image${plural}`, question.donor.gold) : null),
       question.donor ? null : make("p", { class: "quiet" }, "This question has no same-question donor."),
       make("h3", {}, "Answers"), drawAnswers(index),
+      ...drawClaims(index),
       make("h3", {}, "Confidence in the answer"), drawConfidences(index),
       make("h3", {}, "Completions"), ...drawCompletions(index),
     ].filter((part) => part !== null);
@@ -175,6 +177,29 @@
     });
     return table([["Method", ""], ["Actor", ""], ["On the image", "number"], ["On the donor image", "number"],
       ["Drop", "number"]], rows);
+  }
+
+  /** The report of the chosen method's actor; the more confidence in a claim, the greener it is. */
+  function drawClaims(index) {
+    const chosen = method();
+    const sides = [["original", "On the image"], ["donor", "The same report, forced on the donor image"]];
+    const reports = sides.flatMap(([side, title]) => {
+      const answer = run().actors[chosen.actor][side][index];
+      if (!answer || !answer[3] || answer[2] === null) return [];
+      const characters = [...answer[2]]; // places count code points
+      const text = (start, end) => characters.slice(start, end).join("");
+      const parts = answer[3].flatMap(([start, end, supported, id], k) => {
+        const value = chosen.claims?.[side]?.[id] ?? null;
+        const said = supported === null ? "no label" : supported ? "supported ✓" : "unsupported ✗";
+        const claim = make("mark", { title: said }, text(start, end), make("sup", {}, ` ${number(value)} ${said.slice(-1)}`));
+        if (value !== null) claim.style.setProperty("--confidence", `${Math.round(value * 100)}%`);
+        if (supported === null) claim.lastChild.textContent = " no label";
+        return [text(k ? answer[3][k - 1][1] : 0, start), claim];
+      });
+      const rest = text(answer[3].length ? answer[3][answer[3].length - 1][1] : 0, characters.length);
+      return [make("p", {}, `${title}:`), make("p", { class: "report" }, ...parts, rest)];
+    });
+    return reports.length ? [make("h3", {}, "Confidence in each claim"), ...reports] : [];
   }
 
   function drawCompletions(index) {

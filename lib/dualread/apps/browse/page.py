@@ -20,9 +20,10 @@ import dualread.reporting
 from dualread.artifacts.tables import from_rows, read_parts, read_table
 from dualread.data.images import open_image
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.evaluation.side_by_side import FIXED_PREFIX, ORIGINAL
 from dualread.progress import STEPS, NotedStep, duration, read_steps, track
 from dualread.reporting.pages import digest, environment, labels_of
-from dualread.schema.columns import GENERATIONS, GRADED, MANIFEST, PAIRS, PREDICTIONS, TRAIN_LOG
+from dualread.schema.columns import CLAIMS, GENERATIONS, GRADED, MANIFEST, PAIRS, PREDICTIONS, TRAIN_LOG
 from dualread.schema.tables import FigureLayout, Labeled
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
@@ -33,6 +34,8 @@ _SHARED = Path(dualread.reporting.__file__).parent  # the look of the other page
 _MOST_BYTES = 400_000_000  # of the data; browsers read no text of 512 MB, and show an empty page without a word
 # The image of a question and the one of its donor; other conditions are controls, which the page leaves out.
 SIDES = ("original", "donor")
+_SIDES_OF_REPORTS = {"original": ORIGINAL, "donor": FIXED_PREFIX}
+_OF_CLAIMS = ("start", "end", "label", "sample_id")
 _LONGEST_SIDE = 320  # pixels of an embedded picture
 _PICTURE = {"format": "WEBP", "quality": 82, "method": 4}
 
@@ -101,7 +104,9 @@ def collect(
             questions [{id, dataset, question, gold, type, options, images, donor}], where `images` are indices and
             `donor` is {gold, images} or null; runs [{backbone, seed, actors, methods}]. `actors` maps an actor to
             {side: [[answer, correct, completion] or null per question]}, and `methods` a method to {actor, imputed,
-            side: [confidence or null per question]}.
+            side: [confidence or null per question]}. Of a report, answer is how many claims it has, correct is null,
+            and the claims follow: [[start, end, label or null, id]]; `methods` then has claims {side: {id:
+            confidence}}, where the side donor is the same report, forced on the donor's image.
 
     Raises:
         ConfigError: The study has no such data set or split, or fewer questions than are skipped.
@@ -217,20 +222,40 @@ def _answers(study: Path, run: str, places: Mapping[str, int]) -> dict[str, list
             texts = dict(written.select("sample_id", "text").iter_rows())
             for sample_id, answer, correct in graded.select("sample_id", "answer", "correct").iter_rows():
                 answers[places[sample_id]] = [answer, correct, texts.get(sample_id)]
+    for side, condition in _SIDES_OF_REPORTS.items():
+        for path in sorted((study / "graded" / run).glob(f"*/*/{condition}/claims.parquet")):
+            shard = path.parent.relative_to(study / "graded")
+            claims = read_table(path, CLAIMS).filter(sample_index=0).partition_by("question", as_dict=True)
+            written = read_parts(study / "generations" / shard.parent / ORIGINAL, GENERATIONS).filter(wanted)
+            for sample_id, text in written.select("sample_id", "text").iter_rows():
+                rows = claims.get((sample_id,), pl.DataFrame(schema=dict.fromkeys(_OF_CLAIMS, pl.Null)))
+                if condition == ORIGINAL or len(rows):
+                    told = f"{rows['label'].cast(pl.Int64).sum() or 0} of {len(rows)} claims supported"
+                    by_side[side][places[sample_id]] = [
+                        told,
+                        None,
+                        text,
+                        list(map(list, rows.select(_OF_CLAIMS).rows())),
+                    ]
     return by_side
 
 
 def _confidences(folder: Path, places: Mapping[str, int]) -> dict[str, Any]:
     by_side: dict[str, list] = {side: [None] * len(places) for side in SIDES}
     imputed = {side: [] for side in SIDES}
-    shown = pl.col("condition").is_in(SIDES) & pl.col("sample_id").is_in(list(places))
-    predictions = read_table(folder / "predictions.parquet", PREDICTIONS).filter(shown)
+    table, shown = read_table(folder / "predictions.parquet", PREDICTIONS), pl.col("sample_id").is_in(list(places))
+    predictions = table.filter(pl.col("condition").is_in(SIDES) & shown)
     columns = ("sample_id", "condition", pl.col("confidence").round(4), "imputed")
     for sample_id, side, confidence, is_imputed in predictions.select(columns).iter_rows():
         by_side[side][places[sample_id]] = confidence
         if is_imputed:
             imputed[side].append(places[sample_id])
-    return {**by_side, "imputed": imputed}
+    claims = table.filter(pl.col("sample_id").str.replace(r"#\d+$", "").is_in(list(places)) & ~shown)
+    of_claims = {
+        side: dict(claims.filter(condition=condition).select("sample_id", pl.col("confidence").round(4)).iter_rows())
+        for side, condition in _SIDES_OF_REPORTS.items()
+    }
+    return {**by_side, "imputed": imputed, **({"claims": of_claims} if len(claims) else {})}
 
 
 def _data_uri(path: Path) -> str:

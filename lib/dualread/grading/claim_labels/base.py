@@ -16,11 +16,6 @@ def claim_id(sample_id: str, k: int) -> str:
     return f"{sample_id}#{k}"
 
 
-def question_of(claim: str) -> str:
-    """Return the question of the report that has the claim with this id."""
-    return claim.rpartition("#")[0]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """A claim of a report.

@@ -15,9 +15,11 @@ from typing import Any
 
 from dualread.errors import DataError
 from dualread.grading.claim_labels.base import Claim
-from dualread.grading.spans.base import label_in, rows_of
+from dualread.grading.spans.base import rows_of
 from dualread.progress import say
 from dualread.schema.base import NotEmpty, Section
+
+_TRUE, _FALSE = ("true", "1", "yes", "supported"), ("false", "0", "no", "unsupported")
 
 
 class Settings(Section):
@@ -38,10 +40,8 @@ def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[
     labels: dict[tuple[str, str, str], bool] = {}
     for number, row in enumerate(rows_of(source, ("question", "text"), ("condition", "label"), str(settings.file)), 1):
         where = f"{settings.file}: row {number}: {row['question']}"
-        label, key = (
-            label_in(row.get("label"), where),
-            (row["question"], row.get("condition") or "original", row["text"]),
-        )
+        key = (row["question"], row.get("condition") or "original", row["text"])
+        label = _label(row.get("label"), where)
         if label is not None and labels.setdefault(key, label) != label:
             raise DataError(f"{where}: {row['text']!r} has another label in a row above. Keep one of them.")
     given = [labels.get((claim.sample_id, claim.condition, claim.text)) for claim in claims]
@@ -56,3 +56,13 @@ def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[
             )
         say(f"{settings.file}: {len(others)} labels are for no claim under {claims[0].condition}, {example}")
     return given
+
+
+def _label(cell: str | None, where: str) -> bool | None:
+    word = (cell or "").strip().lower()
+    if word and word not in (*_TRUE, *_FALSE):
+        raise DataError(
+            f"{where}: the label is {cell!r}. Expected one of {', '.join(_TRUE)} or {', '.join(_FALSE)}, or nothing"
+            " where the claim has no label."
+        )
+    return word in _TRUE if word else None

@@ -6,9 +6,8 @@ The reports are all those of one shard. `settings` is the plugin's class `Settin
 has the setting `file`, that file of the study is read as a table, and `source` is its rows; otherwise it is None.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -16,7 +15,6 @@ from dualread.errors import DataError
 from dualread.grading.parse import answer_span, text_after_thinking
 
 Span = tuple[int, int]
-_TRUE, _FALSE = ("true", "1", "yes", "supported"), ("false", "0", "no", "unsupported")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,27 +89,3 @@ def rows_of(source: pl.DataFrame | None, required: Iterable[str], optional: Iter
         if empty := [name for name in required if row[name] is None]:
             raise DataError(f"{what}: row {number}: has no {', '.join(empty)}. Expected a value in every row.")
     return rows
-
-
-def number_in(row: Mapping[str, Any], name: str, where: str) -> int:
-    """Return the count of characters in a cell; a DataError names the row if it holds something else."""
-    if (value := row[name]).isdecimal():
-        return int(value)
-    raise DataError(f"{where}: {name} is {value!r}. Expected a count of characters, 0 or more.")
-
-
-def label_in(value: str | None, where: str) -> bool | None:
-    """Return the label in a cell; None for an empty one.
-
-    Raises:
-        DataError: It holds something else than one of the usual words.
-    """
-    word = (value or "").strip().lower()
-    if word in (*_TRUE, *_FALSE):
-        return word in _TRUE
-    if word:
-        raise DataError(
-            f"{where}: the label is {value!r}. Expected one of {', '.join(_TRUE)} or {', '.join(_FALSE)}, or nothing"
-            " where the claim has no label."
-        )
-    return None

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from dualread.errors import DataError
-from dualread.grading.spans.base import Report, Span, number_in, rows_of
+from dualread.grading.spans.base import Report, Span, rows_of
 from dualread.schema.base import NotEmpty, Section
 
 
@@ -46,11 +46,11 @@ def _entities(report: Report, rows: Sequence[tuple[int, dict]], file: str) -> li
         if row.get("report") not in (None, report.text):
             continue
         where = f"{file}: row {number}: {report.sample_id}"
-        start, end = number_in(row, "start", where), number_in(row, "end", where)
-        if not start < end <= len(report.text):
+        start, end = (int(row[name]) if row[name].isdecimal() else -1 for name in ("start", "end"))
+        if not 0 <= start < end <= len(report.text):
             raise DataError(
-                f"{where}: characters {start} to {end} are not inside the completion, which has {len(report.text)}."
-                " Name the entities of this completion, or add the column `report`."
+                f"{where}: characters {row['start']} to {row['end']} are not inside the completion, which has"
+                f" {len(report.text)}. Name the entities of this completion, or add the column `report`."
             )
         if row.get("text") not in (None, report.text[start:end]):
             raise DataError(
