@@ -114,6 +114,20 @@ MUTANTS = (
         ("grading/test_spans.py", "models/replay/test_positions.py"),
     ),
     Mutant(
+        "a claim's first state is the prompt's",
+        "models/replay/forward.py",
+        '"h_pre": final[at.first],',
+        '"h_pre": final[0],',
+        ("models/replay/test_claims.py", "study/test_claims.py"),
+    ),
+    Mutant(
+        "a claim is scored where it has no label on the source's image",
+        "stages/_claims.py",
+        "if original is not None:",
+        "if original is None:",
+        ("study/test_claims.py",),
+    ),
+    Mutant(
         "kappa multiplies",
         "models/replay/forward.py",
         "return torch.softmax(cosine / kappa, dim=0) @ image_states",
