@@ -53,7 +53,7 @@ def study(**changes):
             **{"train": {"fit": 0.6, "stop": 0.1, "calibration": 0.3}},
             **{"validation": "validation", "test": "test"},
         },
-        "claims": {"spans": "sentences", "labels": {"table": {"file": "labels.csv"}}},
+        "claims": {"spans": "sentences", "labels": {"table": {"path": "labels.csv"}}},
     }
     method = {"label": "x", "group": "y", "actor": "base"}
     ours = {
@@ -258,7 +258,7 @@ def test_what_cannot_be_of_claims_is_refused():
         "states of the generation": {"replay": {"from": "generation"}},
         "reports under a condition": {"conditions": {"dark": {"image": "black", "datasets": ["reports"]}}},
         "an unknown plugin": {"datasets": {"reports": {"claims": {"spans": "words"}}}},
-        "an unknown setting": {"datasets": {"reports": {"claims": {"labels": {"table": {"files": "x"}}}}}},
+        "an unknown setting": {"datasets": {"reports": {"claims": {"labels": {"table": {"paths": "x"}}}}}},
         "no labels": {"datasets": {"reports": {"claims": {"labels": None}}}},
     }
 

@@ -1,7 +1,7 @@
 """Stage list_claims: the labeled claims of a run's reports on one split, as the table of what is judged, and its pairs.
 
-Inputs: `manifest`; `graded`, the grades of the reports on the original images; `pairs` and `fixed`, the donors and the
-grades of the same reports forced on the donors' images, where a study has them.
+Inputs: `manifest`; `graded`, the grades of the reports on the original images; where a study has them, `pairs`, and
+`graded/donor_fixed_prefix`, the grades of the same reports forced on the donors' images.
 
 All that reads answers joins them with these tables in the place of those of the questions. A claim has its question's
 columns: role, image, cluster, reference answers. `image_files` are in the manifest of the questions.
@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import empty_table, read_table, write_table
+from dualread.evaluation.side_by_side import FIXED_PREFIX
 from dualread.schema.columns import CLAIMS, GRADED, MANIFEST, PAIRS
 from dualread.schema.data import ListClaimsSpec
 
@@ -23,8 +24,8 @@ def compute(spec: ListClaimsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     claims = read_table(inputs["graded"] / "claims.parquet", CLAIMS)
     manifest = _of_claims(inputs["graded"], questions)
     pairs = empty_table(PAIRS)
-    if "fixed" in inputs:
-        pairs = _of_claims(inputs["fixed"], read_table(inputs["pairs"] / "pairs.parquet", PAIRS))
+    if forced := inputs.get(f"graded/{FIXED_PREFIX}"):
+        pairs = _of_claims(forced, read_table(inputs["pairs"] / "pairs.parquet", PAIRS))
     write_table(out / "manifest.parquet", manifest, MANIFEST)
     write_table(out / "pairs.parquet", pairs, PAIRS)
     n_reports = claims["question"].n_unique()

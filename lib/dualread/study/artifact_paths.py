@@ -178,7 +178,7 @@ class ArtifactPaths:
         """Return the tables that the plugins of `kinds` (spans, labels) read, of a data set of reports, by name."""
         claims = self._study.datasets[dataset].claims
         chosen = {kind: plugin_and_settings(getattr(claims, kind))[1] for kind in kinds if claims is not None}
-        return {kind: self.folder(settings["file"]) for kind, settings in chosen.items() if settings.get("file")}
+        return {kind: self.folder(settings["path"]) for kind, settings in chosen.items() if settings.get("path")}
 
     def asked(self, w: Any, shard: ShardOrView) -> dict[str, Any]:
         """Return the fields that the specs of generation and replay of a shard, or of a view of it, have in common."""

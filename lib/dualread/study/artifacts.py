@@ -193,7 +193,7 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
         def inputs(dataset: str, split: str) -> dict[str, str]:
             graded = {"graded": self.of_actor("graded", w, dataset, split, "original")}
             if self._shards.forced_on_donors(w.actor, dataset, split):
-                graded |= {"fixed": self.of_actor("graded", w, dataset, split, FIXED_PREFIX)}
+                graded |= {f"graded/{FIXED_PREFIX}": self.of_actor("graded", w, dataset, split, FIXED_PREFIX)}
                 graded |= {"pairs": self.at("pairs", dataset, split)}
             return {"manifest": self.at("manifests", dataset, split), **graded}
 

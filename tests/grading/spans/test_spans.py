@@ -13,7 +13,7 @@ from dualread.schema.base import NoSettings
 from tests import golden
 
 TEXT = "<answer>No effusion. A lesion.</answer>"
-ENTITIES, LABELS = entities.Settings(file="e.csv"), table.Settings(file="l.csv")
+ENTITIES, LABELS = entities.Settings(path="e.csv"), table.Settings(path="l.csv")
 
 
 def texts(text, thinking_ends=None):
@@ -34,7 +34,7 @@ def texts(text, thinking_ends=None):
         ('He said "clear." Then (no more.) End', ['He said "clear."', "Then (no more.)", "End"]),
         ("Is it? ... -- !", ["Is it?"]),
         ("Lesion of grade 2. No more.", ["Lesion of grade 2.", "No more."]),
-        ("<answer></answer>", ["<answer></answer>"]),  # no valid block: all of the text
+        ("<answer> </answer><confidence>9</confidence>", []),
         ("", []),
         (". !\n", []),
     ],

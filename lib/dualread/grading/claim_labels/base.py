@@ -4,7 +4,7 @@ A plugin is a module with `supported(claims, settings, source) -> list[bool | No
 order: True where the reference of the image that is shown supports the claim, False where it does not (on a donor's
 image: contradicts it), None where nothing says so. Claims without a label are counted and never scored. The claims are
 all those of one shard, that is of one data set, split and condition. `settings` is the plugin's class `Settings`, or
-`schema.base.NoSettings`. If it has the setting `file`, that file of the study is read as a table, and `source` is its
+`schema.base.NoSettings`. If it has the setting `path`, that file of the study is read as a table, and `source` is its
 rows; otherwise it is None.
 """
 

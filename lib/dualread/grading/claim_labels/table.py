@@ -3,7 +3,7 @@
 The table has the columns `question` (the sample_id of the question that the report answers), `text` (the claim's text)
 and `label` (true, 1, yes, supported; false, 0, no, unsupported; empty where there is none), and perhaps `condition`:
 what was shown, such as donor_fixed_prefix; without it, or where it is empty, the label is about the question's own
-image. These are columns of claims.parquet, which every study of reports writes beside its grades: without `file`, no
+image. These are columns of claims.parquet, which every study of reports writes beside its grades: without `path`, no
 claim has a label yet, and that table is what has to be labeled. A label belongs to the text of a claim, whichever actor
 wrote it and wherever it stands in the report.
 
@@ -25,7 +25,7 @@ _TRUE, _FALSE = ("true", "1", "yes", "supported"), ("false", "0", "no", "unsuppo
 class Settings(Section):
     """Where the labels are."""
 
-    file: NotEmpty | None = None
+    path: NotEmpty | None = None
     """The table, relative to the repository: .csv, .tsv, .jsonl, .json or .parquet, also as .gz. Without it, no claim
     has a label."""
 
@@ -38,8 +38,8 @@ def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[
             these reports and not one of them is of a claim.
     """
     labels: dict[tuple[str, str, str], bool] = {}
-    for number, row in enumerate(rows_of(source, ("question", "text"), ("condition", "label"), str(settings.file)), 1):
-        where = f"{settings.file}: row {number}: {row['question']}"
+    for number, row in enumerate(rows_of(source, ("question", "text"), ("condition", "label"), str(settings.path)), 1):
+        where = f"{settings.path}: row {number}: {row['question']}"
         key = (row["question"], row.get("condition") or "original", row["text"])
         label = _label(row.get("label"), where)
         if label is not None and labels.setdefault(key, label) != label:
@@ -51,10 +51,10 @@ def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[
         example = f"such as {others[0][2]!r} of {others[0][0]}"
         if all(label is None for label in given):
             raise DataError(
-                f"{settings.file}: has {len(others)} labels for these reports, {example}, but no claim has such a text."
+                f"{settings.path}: has {len(others)} labels for these reports, {example}, but no claim has such a text."
                 " Expected the texts in claims.parquet, character by character."
             )
-        say(f"{settings.file}: {len(others)} labels are for no claim under {claims[0].condition}, {example}")
+        say(f"{settings.path}: {len(others)} labels are for no claim under {claims[0].condition}, {example}")
     return given
 
 

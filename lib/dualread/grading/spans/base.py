@@ -3,7 +3,7 @@
 A plugin is a module with `spans(reports, settings, source) -> list[list[Span]]`: for each report, the claims as (start,
 end) in characters of the completion's text, ascending and without overlap; a report without a claim has an empty list.
 The reports are all those of one shard. `settings` is the plugin's class `Settings`, or `schema.base.NoSettings`. If it
-has the setting `file`, that file of the study is read as a table, and `source` is its rows; otherwise it is None.
+has the setting `path`, that file of the study is read as a table, and `source` is its rows; otherwise it is None.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from dualread.errors import DataError
-from dualread.grading.parse import answer_span, text_after_thinking
+from dualread.grading.parse import answer_span, block_span, text_after_thinking
 
 Span = tuple[int, int]
 
@@ -26,7 +26,7 @@ class Report:
         text: The completion.
         start: The first character of the part that holds claims: the answer block's inside, without white space at the
             ends, or where there is no valid answer block, all of the text after the thinking. Thinking that never ends
-            leaves nothing.
+            leaves nothing, and neither does an empty answer block.
         end: The character after its last one.
     """
 
@@ -41,6 +41,8 @@ class Report:
         if block := answer_span(text, thinking_ends):
             return cls(sample_id=sample_id, text=text, start=block[0], end=block[1])
         after = text_after_thinking(text, thinking_ends) or ""
+        if (inside := block_span(after, "answer")) and not after[slice(*inside)].strip():
+            after = ""
         return cls(sample_id=sample_id, text=text, start=len(text) - len(after), end=len(text))
 
 

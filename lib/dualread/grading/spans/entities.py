@@ -23,7 +23,7 @@ from dualread.schema.base import NotEmpty, Section
 class Settings(Section):
     """Where the entities are named."""
 
-    file: NotEmpty
+    path: NotEmpty
     """The table, relative to the repository: .csv, .tsv, .jsonl, .json or .parquet, also as .gz."""
 
 
@@ -33,11 +33,11 @@ def spans(reports: Sequence[Report], settings: Settings, source: Any) -> list[li
     Raises:
         DataError: A row is not as described above, or entities of a report overlap.
     """
-    rows = rows_of(source, ("question", "start", "end"), ("text", "report"), settings.file)
+    rows = rows_of(source, ("question", "start", "end"), ("text", "report"), settings.path)
     by_question: dict[str, list[tuple[int, dict]]] = {}
     for number, row in enumerate(rows, start=1):
         by_question.setdefault(row["question"], []).append((number, row))
-    return [_entities(report, by_question.get(report.sample_id, ()), settings.file) for report in reports]
+    return [_entities(report, by_question.get(report.sample_id, ()), settings.path) for report in reports]
 
 
 def _entities(report: Report, rows: Sequence[tuple[int, dict]], file: str) -> list[Span]:
