@@ -28,7 +28,6 @@ from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.conditions import condition_rows, family_rows
 from dualread.evaluation.controls import report_counts
 from dualread.evaluation.estimates import MethodEstimates, estimate
-from dualread.evaluation.join import FORCED_ALONE
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.side_by_side import DONOR, FIXED_PREFIX, ORIGINAL, conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
@@ -105,8 +104,7 @@ def _judged(
     manifest, questions = _manifest(shard, inputs), f"questions/{'/'.join(shard)}"
     joined = read_joined(*shard, manifest, inputs["predictions"], inputs)
     cell, answers, conditions = CellColumns.of(joined), joined.answers, joined.conditions
-    pairs = joined.fixed if joined.pairs == FORCED_ALONE else joined.pairs
-    n_pairs = 0 if isinstance(pairs, str) else len(pairs)
+    n_pairs = next((len(rows) for rows in (joined.pairs, joined.fixed) if not isinstance(rows, str)), 0)
     del joined  # its tables hold texts, the columns numbers
     drawn = read(inputs, questions, MANIFEST, _OF_MANIFEST) if questions in inputs else manifest
     clusters = tuple(sorted(drawn["cluster_id"].unique()))
