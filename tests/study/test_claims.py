@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import dualread.study
+from dualread.apps.browse.page import collect
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.errors import ConfigError
 from dualread.models import prompts
@@ -37,7 +38,7 @@ METHODS = {
     "sequence_likelihood": {"reader": "sequence_likelihood", "settings": {}},
     "before": {
         "reader": "linear_probe",
-        "settings": {"steps": 30, "learning_rate": 0.05, "l2": 1e-3, "state": "h_pre"},
+        "settings": {"steps": 3, "learning_rate": 0.05, "l2": 1e-3, "state": "h_pre"},
     },
     "prior": {"reader": "question_answer_prior", "settings": {"pseudo_counts": 5}},
 }
@@ -247,6 +248,17 @@ def test_a_report_is_read_once_for_all_of_its_claims(finished):
     n = sum(claim[2] is not None for claim in claims_of(finished))
     assert found["cost_replay_passes"] == pytest.approx(16 / n)
     assert found["cost_completions"] == pytest.approx(16 / n)
+
+
+def test_browse_has_the_claims_of_each_report_on_both_images(finished):
+    content = collect(finished.out, split="test")
+    [run], by_hand = content["runs"], {claim[0]: claim for claim in claims_of(finished)}
+    for side, condition, label in (("original", "original", 2), ("donor", "donor_fixed_prefix", 3)):
+        reports = [report for report in run["actors"]["base"][side] if report is not None]
+        claims = {name: (text[start:end], of) for _, _, text, rows in reports for start, end, of, name in rows}
+        assert claims == {name: (claim[1], claim[label]) for name, claim in by_hand.items()}
+        scored = run["methods"]["before"]["claims"][side]
+        assert scored == {name: round(value, 4) for name, value in confidences(finished, "before", condition).items()}
 
 
 def test_what_cannot_be_of_claims_is_refused():

@@ -192,7 +192,7 @@
         const value = chosen.claims?.[side]?.[id] ?? null;
         const said = supported === null ? "no label" : supported ? "supported ✓" : "unsupported ✗";
         const claim = make("mark", { title: said }, text(start, end), make("sup", {}, ` ${number(value)} ${said.slice(-1)}`));
-        if (value !== null) claim.style.setProperty("--confidence", `${Math.round(value * 100)}%`);
+        if (value !== null) claim.style.setProperty("--confidence", `${Math.round(value * 50)}%`);
         if (supported === null) claim.lastChild.textContent = " no label";
         return [text(k ? answer[3][k - 1][1] : 0, start), claim];
       });
