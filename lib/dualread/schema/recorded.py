@@ -64,9 +64,9 @@ class States(Section):
     kappa: Kappa | None
     """Temperature of the visual pooling."""
     positions: Any
-    """The rules of `models.replay.positions`."""
+    """The rules of `models.replay.rules`."""
     example: dict[str, list[float]] | None
-    """What is read of the completions of `models.replay.forward.read_of_example`."""
+    """What is read of the completions of `models.replay.rules.read_of_example`."""
     prompt: PromptText
 
     @model_validator(mode="after")

@@ -2,20 +2,24 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from dualread import plugins
-from dualread.artifacts.tables import from_rows, read_table
+from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.data.tables.files import read_file
 from dualread.errors import DataError
+from dualread.evaluation.controls import report_counts
+from dualread.evaluation.side_by_side import ORIGINAL
 from dualread.grading.answers import graded_answer
 from dualread.grading.claim_labels.base import Claim, claim_id
 from dualread.grading.parse import Parsed
 from dualread.grading.spans.base import Report, Span, checked_spans
 from dualread.schema.base import ConfiguredPlugin, NoSettings
-from dualread.schema.columns import CLAIMS, GRADED
+from dualread.schema.columns import CLAIMS, FEATURES, GRADED, MANIFEST
 from dualread.schema.data import ClaimsSpec
+from dualread.stages._joined import read
 
 SPANS, LABELS = "spans", "labels"  # inputs: the tables that the plugins read
 
@@ -44,6 +48,32 @@ def divided(
     reports = [Report.of(sample_id, text, thinking_ends) for sample_id, text in rows]
     module, *arguments = _opened(plugin, inputs.get(SPANS))
     return checked_spans(reports, module.spans(reports, *arguments), f"{where}: {plugin.module}")
+
+
+def write_grades(
+    spec: ClaimsSpec,
+    completions: pl.DataFrame,
+    references: Mapping[str, Sequence[str]],
+    parse: Callable[[str], Parsed],
+    inputs: Mapping[str, Path],
+    out: Path,
+    where: str,
+) -> str:
+    """Write claims.parquet, all claims of a shard, and graded.parquet, those with a label; return a line about them.
+
+    Other arguments are those of `labeled` and `graded_claims`; the input `original` has the grades of the condition
+    whose completions are forced here.
+    """
+    claims = labeled(spec, completions, references, inputs, where=where)
+    write_table(out / "claims.parquet", claims, CLAIMS)
+    graded = graded_claims(claims, completions, parse, inputs.get("original"))
+    write_table(out / "graded.parquet", graded, GRADED)
+    without = len(completions) - claims.select("question", "sample_index").n_unique()
+    supported = f": {graded['correct'].mean():.1%} supported" if len(graded) else ""
+    return (
+        f"read {len(completions)} reports, {without} without a claim: {len(claims)} claims"
+        f" ({claims['label'].null_count()} without a label); graded {len(graded)}{supported}"
+    )
 
 
 def labeled(
@@ -122,10 +152,29 @@ def graded_claims(
     return from_rows(rows, GRADED).sort("sample_id", "sample_index")
 
 
-def counts(claims: pl.DataFrame, n_reports: int) -> str:
-    """Return in words how many claims there are, and what is not scored of them."""
-    without = n_reports - claims.select("question", "sample_index").n_unique()
-    return f"{len(claims)} claims ({claims['label'].null_count()} without a label), {without} reports without a claim"
+def claims_index(index: pl.DataFrame, replayed: Sequence[Any]) -> pl.DataFrame:
+    """Return the FEATURES table of the claims of replayed reports, of whose own table it has the other columns."""
+    rows = [
+        {
+            **report,
+            "sample_id": claim_id(report["sample_id"], k),
+            "t_close": claim.positions.close,
+            "answer_positions": list(claim.positions.answer),
+        }
+        for report, answer in zip(index.iter_rows(named=True), replayed, strict=True)
+        for k, claim in enumerate(answer.claims)
+    ]
+    return from_rows([{**row, "row": number} for number, row in enumerate(rows)], FEATURES)
+
+
+def counted(shard: tuple[str, str], inputs: Mapping[str, Path]) -> list[dict]:
+    """Return how many claims the reports of a (data set, split) have, and how many have no label; none of answers."""
+    name = f"questions/{'/'.join(shard)}"
+    if name not in inputs:
+        return []
+    questions = read(inputs, name, MANIFEST, ("sample_id", "cluster_id"))
+    claims = read(inputs, f"graded/{'/'.join(shard)}/{ORIGINAL}", CLAIMS, ("sample_index", "question", "label"))
+    return report_counts(claims.filter(sample_index=0), questions)
 
 
 def _opened(plugin: ConfiguredPlugin, table: Path | None) -> tuple:

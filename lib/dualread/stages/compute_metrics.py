@@ -26,16 +26,16 @@ from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.conditions import condition_rows, family_rows
-from dualread.evaluation.controls import report_counts
 from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.samples import PAIR_IMAGES
-from dualread.evaluation.side_by_side import DONOR, FIXED_PREFIX, ORIGINAL, conditions_of
+from dualread.evaluation.side_by_side import DONOR, FIXED_PREFIX, conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
-from dualread.schema.columns import CLAIMS, MANIFEST, METRICS
+from dualread.schema.columns import MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
+from dualread.stages._claims import counted
 from dualread.stages._joined import read, read_joined
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id", "cluster_id", "patient_id")
@@ -55,7 +55,7 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
             conditions = conditions_of(name.removeprefix(prefix) for name in inputs if name.startswith(prefix))
             is_forced = f"{prefix}{FIXED_PREFIX}" in inputs and f"{prefix}{DONOR}" not in inputs
             undefined = without_confidences(manifest, target, reason, conditions, further, of_claims=is_forced)
-            undefined = [*undefined, *_of_reports((dataset, split), inputs)]
+            undefined = [*undefined, *counted((dataset, split), inputs)]
             rows += [{"dataset": dataset, "split": split, **row} for row in undefined]
         _write(out, spec, rows, {})
         return f"wrote no estimates: {reason}"
@@ -114,20 +114,10 @@ def _judged(
         *family_rows(answers, manifest, draws),
         *threshold_rows(cell.answers, thresholds),
         *condition_rows(conditions, draws),
-        *_of_reports(shard, inputs),
+        *counted(shard, inputs),
     ]
     rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
     return rows, kept, (len(answers), n_pairs)
-
-
-def _of_reports(shard: tuple[str, str], inputs: Mapping[str, Path]) -> list[dict]:
-    """Return how many claims the reports of a (data set, split) have, and how many have no label; none of answers."""
-    name = f"questions/{'/'.join(shard)}"
-    if name not in inputs:
-        return []
-    questions = read(inputs, name, MANIFEST, ("sample_id", "cluster_id"))
-    claims = read(inputs, f"graded/{'/'.join(shard)}/{ORIGINAL}", CLAIMS, ("sample_index", "question", "label"))
-    return report_counts(claims.filter(sample_index=0), questions)
 
 
 def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:

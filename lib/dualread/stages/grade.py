@@ -1,9 +1,7 @@
 """Stage grade: completions of one shard -> answers, stated confidences and labels.
 
 Inputs: `generations`, `manifest`; `pairs` where a donor's image is shown. The reference answers of the image that is
-shown count, as its image change says. Where completions are reports, each claim is graded in the place of the answer;
-further inputs are then `spans` and `labels`, the tables that say where claims are and which are supported, if a study
-names some, and `original`, the grades of the condition whose completions are forced here.
+shown count, as its image change says. Of reports, each claim is graded in the place of the answer (`_claims.write_grades`).
 """
 
 from collections.abc import Callable, Mapping
@@ -20,9 +18,9 @@ from dualread.grading.canonical import is_correct
 from dualread.grading.parse import Parsed
 from dualread.models.images.base import rows_shown
 from dualread.schema.answers import GradeSpec
-from dualread.schema.columns import CLAIMS, GENERATIONS, GRADED, MANIFEST, PAIRS
+from dualread.schema.columns import GENERATIONS, GRADED, MANIFEST, PAIRS
 from dualread.stages._asked import forced
-from dualread.stages._claims import counts, graded_claims, labeled
+from dualread.stages._claims import write_grades
 
 _OF_COMPLETIONS = ("sample_id", "condition", "sample_index", "image_id", "text")
 
@@ -41,12 +39,7 @@ def compute(spec: GradeSpec, inputs: Mapping[str, Path], out: Path) -> str:
     references = dict(zip(gold["sample_id"], gold["reference_answers"].to_list(), strict=True))
     parse = plugins.load_module(spec.contract.module).parse
     if spec.claims is not None:
-        claims = labeled(spec.claims, generations, references, inputs, where=where)
-        write_table(out / "claims.parquet", claims, CLAIMS)
-        graded = graded_claims(claims, generations, parse, inputs.get("original"))
-        write_table(out / "graded.parquet", graded, GRADED)
-        supported = f": {graded['correct'].mean():.1%} supported" if len(graded) else ""
-        return f"read {len(generations)} reports: {counts(claims, len(generations))}; graded {len(graded)}{supported}"
+        return write_grades(spec.claims, generations, references, parse, inputs, out, where)
     rows = (graded_row(row, references[row["sample_id"]], parse) for row in generations.iter_rows(named=True))
     graded = from_many_rows(rows, GRADED).sort("sample_id", "sample_index")
     write_table(out / "graded.parquet", graded, GRADED)

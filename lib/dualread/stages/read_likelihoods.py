@@ -19,7 +19,7 @@ from dualread.artifacts.tensors import write_tensors
 from dualread.digests import artifact_digest
 from dualread.errors import ArtifactError
 from dualread.models import prompts
-from dualread.models.replay.positions import rules
+from dualread.models.replay.rules import rules
 from dualread.models.service.replies import Likelihood, Token, likelihood_of
 from dualread.schema.answers import ReadLikelihoodsSpec, ShardSpec
 from dualread.schema.columns import FEATURES, GENERATIONS, TOKENS

@@ -25,21 +25,20 @@ from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.digests import artifact_digest
 from dualread.errors import ArtifactError
-from dualread.grading.claim_labels.base import claim_id
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, read_states, take_measure
 from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.replay import agreement
-from dualread.models.replay.forward import TENSORS, middle_layer, of_layer, read_of_example
-from dualread.models.replay.positions import rules
+from dualread.models.replay.forward import TENSORS, middle_layer, of_layer
 from dualread.models.replay.replayed import Replayed, padded_entropies, stacked
+from dualread.models.replay.rules import read_of_example, rules
 from dualread.schema.answers import ReplaySpec
 from dualread.schema.columns import FEATURES, GENERATIONS
 from dualread.schema.recorded import Facts, PromptText, ShardStates
 from dualread.schema.replay import OF_IMAGE, Agreement
 from dualread.stages._asked import forced, frozen, read_asked
-from dualread.stages._claims import divided
+from dualread.stages._claims import claims_index, divided
 
 # Those of `schema.replay.OPTIONAL_TENSORS`.
 _OPTIONAL = {"token_entropies": padded_entropies, "h_think": functools.partial(stacked, name="h_think")}
@@ -53,9 +52,8 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     if shard.completions is not None:  # those of another condition, which this one forces
         completions = forced(completions, {q.sample_id: q.image_id for q in questions}, shard.condition)
     completions = completions.sort("sample_id", "sample_index")
-    token_ids, of_claims = completions["token_ids"].to_list(), None
-    if spec.spans is not None:
-        of_claims = divided(spec.spans, completions, inputs, shard.thinking_ends, where=shard.name)
+    token_ids = completions["token_ids"].to_list()
+    of_claims = spec.spans and divided(spec.spans, completions, inputs, shard.thinking_ends, where=shard.name)
     requests = _requests(inputs, completions, questions)
     batch_size = spec.replay.settings.batch_size
     actor = loaded_actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
@@ -82,7 +80,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     n_endless = sum(answer.positions.think == -1 for answer in replayed)
     mean, largest = index["log_prob_mean_difference"].mean(), index["log_prob_max_difference"].max()
     if of_claims is not None:
-        index, replayed = _of_claims(index, replayed), [claim for report in replayed for claim in report.claims]
+        index, replayed = claims_index(index, replayed), [claim for report in replayed for claim in report.claims]
     without_image = any(getattr(plugins.load_module(image.module), "NO_IMAGE", False) for image in shard.images)
     names = [of_layer(depth) for depth in shard.layers] if shard.layers else TENSORS
     left_out = {*(OF_IMAGE if without_image else ()), *(["h_mid"] if spec.states and not spec.states.middle else ())}
@@ -150,18 +148,3 @@ def _index(completions: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agre
             }
         )
     return from_rows(rows, FEATURES)
-
-
-def _of_claims(index: pl.DataFrame, replayed: Sequence[Replayed]) -> pl.DataFrame:
-    """Return the index of the claims of replayed reports, of whose own index it has the other columns."""
-    rows = [
-        {
-            **report,
-            "sample_id": claim_id(report["sample_id"], k),
-            "t_close": claim.positions.close,
-            "answer_positions": list(claim.positions.answer),
-        }
-        for report, answer in zip(index.iter_rows(named=True), replayed, strict=True)
-        for k, claim in enumerate(answer.claims)
-    ]
-    return from_rows([{**row, "row": number} for number, row in enumerate(rows)], FEATURES)

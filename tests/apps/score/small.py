@@ -15,8 +15,7 @@ from dualread.apps.score.bundle_writer import export
 from dualread.apps.score.loading import checkpoint_digests
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.models.prompts import template_sha256
-from dualread.models.replay.forward import read_of_example
-from dualread.models.replay.positions import RULES
+from dualread.models.replay.rules import RULES, read_of_example
 from dualread.readers.artifact import features_read, save_reader
 from dualread.readers.base import Answers, Examples, FittedReader, fit, settings_of
 from dualread.readers.requirements import NAME

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from dualread.models.replay.forward import VECTORS, read_of_example
+from dualread.models.replay.forward import VECTORS
+from dualread.models.replay.rules import read_of_example
 
 
 def states(n, factor):

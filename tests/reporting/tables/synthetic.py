@@ -1,5 +1,6 @@
 """Metrics for a table in which all values differ, and whose names can be swapped."""
 
+from dualread.evaluation.controls import REPORT_COUNTS
 from dualread.plugins import load
 from dualread.reporting.tables.values import Value
 from dualread.stages import build_table
@@ -11,7 +12,7 @@ SEEDS = (17, 29, 43)
 # Metrics that the table computes from other metrics or other methods.
 DERIVED = ("paired_delta", "retained_low_percent", "retained_high_percent")
 # Metrics of an actor, on which its methods must agree.
-OF_ACTOR = ("accuracy", "accuracy_drop", "shuffled_accuracy", "shuffled_accuracy_drop")
+OF_ACTOR = ("accuracy", "accuracy_drop", "shuffled_accuracy", "shuffled_accuracy_drop", *REPORT_COUNTS)
 
 
 def stands_once(name, key):

@@ -28,8 +28,8 @@ from dualread.models import prompts
 from dualread.models.adapters import is_adapter, merge
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.tokenizer import CALLED, without_calls
-from dualread.models.replay.forward import middle_layer, read_of_example
-from dualread.models.replay.positions import rules
+from dualread.models.replay.forward import middle_layer
+from dualread.models.replay.rules import read_of_example, rules
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import all_requirements, requirements_of, states_of, views_read
 from dualread.schema.base import Wire

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
+from dualread.grading.answers import character_spans, tokens_within
 from dualread.models.backbones._checkpoint_files import (
     AGAIN,
     opened,
@@ -230,6 +231,12 @@ class Opened:
     def locate(self, completion: Sequence[int]) -> Positions:
         """Return the positions that are read in a completion."""
         return locate(completion, self.encoder.decode, self.stop, self.thinking_ends)
+
+    def locate_claims(self, completion: Sequence[int], claims: Sequence[tuple[int, int]]) -> list[Positions]:
+        """Return the positions to read of each claim of a completion; claims are (start, end) in characters."""
+        report, (_, spans) = self.locate(completion), character_spans(completion, self.encoder.decode)
+        tokens = [tokens_within(spans, start, end) for start, end in claims]
+        return [replace(report, first=of[0], answer=of, close=of[-1], last=of[-1]) for of in tokens]
 
     @classmethod
     def of(cls, model: Any, processor: Any, settings: Wire, facts: Facts = USUAL) -> "Opened":

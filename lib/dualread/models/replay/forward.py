@@ -17,7 +17,7 @@ from dualread.models.backbones import parts
 from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt, prompt_sha256
 from dualread.models.prefixes import read_rows
-from dualread.models.replay.positions import Positions, locate, locate_claims
+from dualread.models.replay.positions import Positions
 from dualread.models.replay.replayed import Replayed, entropies_of, log_probs_of
 
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
@@ -49,7 +49,7 @@ def replay_batch(
         prompts: n encoded prompts.
         completions: The generated ids of each prompt, at least one.
         spec: What is read.
-        claims: The claims of each completion that are read besides, see `locate_claims`; None for none.
+        claims: The claims of each completion that are read besides, see `Opened.locate_claims`; None for none.
     """
     import torch
 
@@ -74,10 +74,7 @@ def replay_batch(
             ids = [completions[i] for i in read.rows]
             # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
             logits = parts.head(model, torch.float32)
-            decode = opened.encoder.decode
-            places = claims and [
-                locate_claims(completions[i], decode, opened.locate(completions[i]), claims[i]) for i in read.rows
-            ]
+            places = claims and [opened.locate_claims(completions[i], claims[i]) for i in read.rows]
             readings = reading_of(states, ids, spec, layers, logits, opened.locate, opened.forbidden, places)
             replayed |= zip(read.rows, readings, strict=True)
     return [replayed[i] for i in range(len(prompts))]
@@ -201,32 +198,3 @@ def evidence_state(h_ans: "Tensor", image_states: "Tensor", kappa: float) -> "Te
     image_states = image_states.float()
     cosine = torch.nn.functional.cosine_similarity(image_states, h_ans.float()[None, :], dim=-1)
     return torch.softmax(cosine / kappa, dim=0) @ image_states
-
-
-_END = "<end>"
-# One with an answer block whose tags are split among tokens, and one without.
-_COMPLETIONS = (
-    ("<think>", "a shadow", "</think>", "<ans", "wer>", " the", " left", " lung", "</answ", "er>", _END, _END),
-    ("I", " see", " no", " shadow", ".", _END),
-)
-
-
-def read_of_example(thinking_ends: str | None = None) -> dict[str, list[float]]:
-    """Return each of `VECTORS` of one completion and then of the other, for states of width 3; with three decimals.
-
-    Where completions think (`thinking_ends` is not None), there is h_think of the first one besides.
-    """
-    import torch
-
-    def states(n: int, factor: int) -> torch.Tensor:
-        return (torch.arange(3 * n) * factor % 17 - 8).reshape(n, 3) / 4
-
-    reading: dict[str, list[float]] = {name: [] for name in VECTORS}
-    ends_here = "</think>" if thinking_ends else None
-    for tokens in _COMPLETIONS:
-        ends = {i for i, token in enumerate(tokens) if token == _END}
-        at = locate(range(len(tokens)), lambda ids, tokens=tokens: "".join(tokens[i] for i in ids), ends, ends_here)
-        read = vectors_of(states(1 + len(tokens), 5), states(len(tokens), 7), states(9, 11), at, kappa=0.5)
-        for name, vector in read.items():
-            reading.setdefault(name, []).extend(round(value, 3) for value in vector.tolist() if not math.isnan(value))
-    return reading

@@ -1,31 +1,13 @@
-"""The completion tokens that are read: the token that ends the answer block, and the answer's tokens; those of a claim.
+"""The completion tokens that are read: the token that ends the answer block, and the answer's tokens.
 
 The rules for straddling tokens and missing blocks: docs/choices.md, "Positions".
 """
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dualread.grading.answers import character_spans, tokens_within
 from dualread.grading.parse import answer_span, text_after_thinking
-
-# Stored with every feature artifact and every reader, for users who have to read states at the same positions.
-RULES = {
-    "t_prompt": "last non-padding prompt token",
-    "t_close": "completion token that holds the last character of </answer>; the last token where there is no block",
-    "answer": "completion tokens with any character inside the answer, tags and outer white space excluded; all tokens "
-    "where there is no block",
-    "image": "image placeholder tokens",
-    "last": "last completion token that is not a stop token; the last token where there is no other",
-}
-# Of the claims of a report, in the place of these.
-RULES_OF_CLAIMS = {
-    "t_prompt": "token before the claim's first one; the last prompt token where the claim begins the completion",
-    "t_close": "last token of the claim",
-    "answer": "completion tokens with any character inside the claim",
-    "image": RULES["image"],
-    "last": "last token of the claim",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,31 +62,3 @@ def locate(
         has_answer_block=True,
         think=think,
     )
-
-
-def locate_claims(
-    token_ids: Sequence[int],
-    decode: Callable[[Sequence[int]], str],
-    report: Positions,
-    claims: Sequence[tuple[int, int]],
-) -> list[Positions]:
-    """Find the positions to read of each claim of a completion.
-
-    Args:
-        token_ids: The completion.
-        decode: Returns the text of ids.
-        report: What `locate` finds in it.
-        claims: Where the claims are, as (start, end) in characters of the text; none is empty.
-    """
-    _, spans = character_spans(token_ids, decode)
-    tokens = [tokens_within(spans, start, end) for start, end in claims]
-    return [replace(report, first=of[0], answer=of, close=of[-1], last=of[-1]) for of in tokens]
-
-
-def rules(thinking_ends: str | None, *, of_claims: bool = False) -> dict[str, str]:
-    """Return `RULES`, or those of claims, and where completions think, what holds besides."""
-    known = RULES_OF_CLAIMS if of_claims else RULES
-    if thinking_ends is None:
-        return known
-    think = f"completion token that holds the last character of the last {thinking_ends}; answers come after it"
-    return known | {"think": think}

@@ -13,9 +13,9 @@ from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.reporting.tables.entries import DASH, Interval, Number
 
 # A CCG value of these has a dagger if `FEW_IMAGES_OF` a side is positive in any run, or in any data set of an OOD mean.
-_NAMES = ("natural", "strict", "fixed_prefix", "strict_same_answer", "shuffled", "supported_on_both")
-_KINDS = {f"{name}_ccg_auc": name for name in _NAMES}
-_KINDS["ccg_auc"] = "ccg"  # under another condition, whose images are those of the sources, changed
+_KINDS = {f"{name}_ccg_auc": name for name in ("natural", "strict", "fixed_prefix", "strict_same_answer", "shuffled")}
+# `ccg_auc` is under another condition, whose images are those of the sources, changed.
+_KINDS |= {"supported_on_both_ccg_auc": "supported_on_both", "ccg_auc": "ccg"}
 # The reason why a table cannot compute a per-seed quantity from published values.
 UNKNOWN_SEEDS = "the values of single seeds are not known"
 
