@@ -1,7 +1,7 @@
 """Stage grade: completions of one shard -> answers, stated confidences and labels.
 
 Inputs: `generations`, `manifest`; `pairs` where a donor's image is shown. The reference answers of the image that is
-shown count, as its image change says. Of reports, each claim is graded in the place of the answer (`_claims.write_grades`).
+shown count, as its image change says. Of reports, each claim is graded (`_claims.write_grades`).
 """
 
 from collections.abc import Callable, Mapping
