@@ -74,7 +74,7 @@ def replay_batch(
             ids = [completions[i] for i in read.rows]
             # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
             logits = parts.head(model, torch.float32)
-            places = claims and [opened.locate_claims(completions[i], claims[i]) for i in read.rows]
+            places = None if claims is None else [opened.locate_claims(completions[i], claims[i]) for i in read.rows]
             readings = reading_of(states, ids, spec, layers, logits, opened.locate, opened.forbidden, places)
             replayed |= zip(read.rows, readings, strict=True)
     return [replayed[i] for i in range(len(prompts))]

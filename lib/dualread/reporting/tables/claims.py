@@ -16,7 +16,8 @@ def _caption(at: sheet.RowContext) -> list[str]:
         "Reports, and those without a claim (None); claims, and those without a label, which are in no other column. "
         "Acc.: share of labeled claims that the reference supports.",
         "Fixed prefix: of claims that are supported on the source image and not on the donor's, on which the same "
-        "report is forced, the share with more confidence on the source image. Both: of those supported on both.",
+        "report is forced, the share with more confidence on the source image. Both: the same share of claims that are "
+        "supported on both images.",
         f"{DITTO}: the same answers as in the row above.",
         f"{sheet.SPREAD}. Ties count one half: .500 means no response.",
     ]
