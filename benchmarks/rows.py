@@ -79,7 +79,7 @@ READER = {
     **{"backbone": "b", "actor": "a", "seed": 0, "views": ()},
     "reader": MethodReference(method="m", module="readers.verbalized", parents={}),
 }
-SHARD = {"dataset": "d", "split": "test"}
+SHARD: dict[str, Any] = {"dataset": "d", "split": "test"}
 # And the image that each shows.
 CONDITIONS = {name: ConfiguredPlugin(module=f"models.images.{name}", settings={}) for name in ("original", "donor")}
 
