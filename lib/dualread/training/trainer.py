@@ -216,7 +216,7 @@ def _reward_function(job: Job, algorithm: Algorithm) -> Callable[..., list[float
     ) -> list[float]:
         texts = [completion[0]["content"] for completion in completions]
         judged = base.verdicts(texts, reference_answers, reward.CONTRACT)
-        columns["sample_id"] = sample_id
+        columns |= {"sample_id": sample_id, "reference_answers": reference_answers}
         terms = base.terms(judged) | (reward.terms(judged, **columns) if hasattr(reward, "terms") else {})
         # Gathered from all processes: mean and deviation over the defined values cannot be computed from those of each.
         log_terms({name: gather_object(values) for name, values in terms.items()}, log_metric)

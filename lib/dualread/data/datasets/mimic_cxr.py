@@ -1,0 +1,137 @@
+"""MIMIC-CXR (Johnson et al. 2019): reports on chest X-rays; the texts of MIMIC-CXR and the images of MIMIC-CXR-JPG.
+
+The files are mimic-cxr-2.0.0-split.csv.gz (dicom_id, study_id, subject_id, split), mimic-cxr-2.0.0-metadata.csv.gz
+(ViewPosition of each dicom_id), files/p10/p10000032/s50414267/<dicom_id>.jpg, and the report of that study,
+files/p10/p10000032/s50414267.txt. Both archives may be unpacked into one folder; otherwise the setting `reports` names the
+folder that holds files/ with the reports.
+
+A report is free text. A section begins at a line that starts with one of the usual headings in capitals and a colon.
+Other words in capitals with a colon ("LUNGS:") belong to the section in which they stand.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from dualread import limits
+from dualread.data.datasets._reports import in_order, reference_report, reportable
+from dualread.data.datasets.base import (
+    Allowed,
+    Loaded,
+    Picture,
+    Row,
+    check_records,
+    checked_request,
+    lines_of,
+    word_of,
+)
+from dualread.data.datasets.settings import ReportSettings
+from dualread.data.tables.files import read_records
+from dualread.errors import ConfigError, DataError, refuse
+from dualread.schema.base import Wire
+
+_SPLITS = {"train": "train", "validation": "validate", "test": "test"}
+_SPLIT_FILE, _METADATA = "mimic-cxr-2.0.0-split.csv.gz", "mimic-cxr-2.0.0-metadata.csv.gz"
+HUB_FILES = {"train": ("files/*", "*.csv.gz"), "validation": ("files/*", "*.csv.gz"), "test": ("files/*", "*.csv.gz")}
+MOST_SHOWN = 20  # images of a study
+DOWNLOAD_GB = 558  # the images of all splits
+TERMS = (
+    "PhysioNet credentialed health data license: physionet.org/content/mimic-cxr (reports: mimic-cxr-reports.zip) and"
+    " physionet.org/content/mimic-cxr-jpg (images, tables). Johnson et al. 2019 (doi:10.1038/s41597-019-0322-0). Terms"
+    " forbid sending the reports to services of others."
+)
+
+_NUMBER = Allowed(lambda value: isinstance(value, str) and value.isdecimal(), "digits")
+_FIELDS = {
+    "dicom_id": Allowed(lambda value: isinstance(value, str) and re.fullmatch(r"[\w-]+", value) is not None, "an id"),
+    "study_id": _NUMBER,
+    "subject_id": _NUMBER,
+    "split": word_of(*_SPLITS.values()),
+}
+_VIEWS = {**dict.fromkeys(("PA", "AP"), "frontal"), **dict.fromkeys(("LATERAL", "LL"), "lateral")}
+_HEADING = re.compile(
+    r"^[ \t]*(?P<findings>FINDINGS(?:(?: AND |/)IMPRESSION)?)[ \t]*:"
+    r"|^[ \t]*(?P<impression>IMPRESSION(?:(?: AND |/)RECOMMENDATIONS?)?)[ \t]*:"
+    r"|^[ \t]*(?:FINAL REPORT\s*$|(?:FINAL REPORT|EXAM(?:INATION)?|STUDY|PROCEDURE|(?:CLINICAL )?(?:HISTORY|INDICATIONS?)"
+    r"|REASON FOR EXAM(?:INATION)?|TECHNIQUE|COMPARISONS?|CONCLUSIONS?|RECOMMENDATIONS?|NOTIFICATIONS?|WET READ"
+    r"|ADDENDUM)[ \t]*:)",
+    re.MULTILINE,
+)
+
+
+class Settings(ReportSettings):
+    """What is asked, which sections are the reference, and which images are shown."""
+
+    views: Literal["all", "frontal"] = "all"
+    """Whether all images of a study are shown, or the first frontal one alone."""
+    reports: str = "."
+    """The folder that holds files/ with the reports, inside the source folder."""
+
+
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
+    """Return a row per study of `split` that has a reference report, in the order of the table of splits.
+
+    Raises:
+        ConfigError: There is no such split or setting, or `reports` is a path outside the source folder.
+        DataError: A table or report is missing, or a row has a value that the format does not allow; the message lists
+            up to ten.
+    """
+    chosen = checked_request("mimic_cxr", split, _SPLITS, settings, Settings)
+    if limits.leaves_folder(chosen.reports):
+        raise ConfigError(
+            f"mimic_cxr: settings.reports is {chosen.reports!r}, expected a folder inside the source folder."
+        )
+    file = folder / _SPLIT_FILE
+    records = [record for record in _table(file, list(_FIELDS)) if record["split"] == _SPLITS[split]]
+    positions = (record.values() for record in _table(folder / _METADATA, ["dicom_id", "ViewPosition"]))
+    views = {dicom_id: _VIEWS.get(position or "") for dicom_id, position in positions}
+    studies: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        studies.setdefault((record["subject_id"], record["study_id"]), []).append(record["dicom_id"])
+    places = {study: f"files/p{study[0][:2]}/p{study[0]}/s{study[1]}" for study in studies}
+    texts = {study: folder / chosen.reports / f"{place}.txt" for study, place in places.items()}
+    refuse(f"{text}: no such file. Expected the report of a study." for text in texts.values() if not text.is_file())
+    rows = []
+    for k, ((patient, study), dicom_ids) in enumerate(studies.items()):
+        place = folder.absolute() / places[patient, study]
+        images = in_order((views.get(name), Picture(place / f"{name}.jpg", name)) for name in dicom_ids)
+        if chosen.views == "frontal":
+            images = tuple(Picture(p.source, p.name) for p in images if views.get(p.name) == "frontal")[:1]
+        text = "\n".join(lines_of(texts[patient, study]).values())
+        rows.append(
+            Row(
+                official_id=f"s{study}",
+                question=chosen.question,
+                reference_answers=reference_report(sections_of(text), chosen.sections),
+                answer_type="open",
+                modality="x-ray",
+                location="chest",
+                images=images,
+                source_row=k,
+                patient=patient,
+            )
+        )
+    kept, audit = reportable(rows, chosen.sections)
+    return Loaded(file=file, rows=kept, audit=audit)
+
+
+def sections_of(report: str) -> dict[str, list[str]]:
+    """Return the texts of findings and impression of a report, in their order."""
+    headings = list(_HEADING.finditer(report))
+    ends = [heading.start() for heading in headings[1:]] + [len(report)]
+    sections: dict[str, list[str]] = {"findings": [], "impression": []}
+    for heading, end in zip(headings, ends, strict=True):
+        if heading.lastgroup:
+            sections[heading.lastgroup].append(report[heading.end() : end])
+    return sections
+
+
+def _table(file: Path, columns: list[str]) -> list[Mapping[str, Any]]:
+    """Return the rows of a table, with the `columns` alone."""
+    if not file.is_file():
+        raise DataError(f"{file}: no such file. Expected {_SPLIT_FILE} and {_METADATA} beside files/.")
+    numbered = list(read_records(file).rows)
+    fields = {name: field for name, field in _FIELDS.items() if name in columns}
+    check_records(((file, number, record) for number, record in numbered), fields)
+    return [{name: record.get(name) for name in columns} for _, record in numbered]
