@@ -1,5 +1,6 @@
 """What every writer of phantom hospitals has to fulfil."""
 
+import gzip
 import hashlib
 import io
 from collections import Counter
@@ -19,11 +20,13 @@ FORMATS = plugins.known("writers")
 # unnoticed, and the kinds of its images. Their bytes change with Pillow; test_round_trip.py compares them with scenes.
 MADE = {
     "medframeqa": ("77685700ee5f1b5c", {"PNG RGB": 56}),
+    "mimic_cxr": ("cabaa87f4699f479", {"JPEG RGB": 72}),
     "omnimedvqa": ("3ab88e1b89cf5312", {"PNG I;16": 10, "PNG RGB": 10, "PNG L": 4}),
     "path_vqa": ("dd70a6637e735c41", {"JPEG RGB": 54, "JPEG CMYK": 18}),
     "pmc_vqa": ("857942e95994fdd5", {"JPEG RGB": 24}),
     "rexvqa": ("ea59d62e1f62d899", {"PNG L": 36}),
     "slake": ("0ef17bbf71fc2490", {"JPEG RGB": 72}),
+    "table": ("db0a375d7869d9bb", {"PNG RGB": 37}),
     "vqa_med_2019": ("5a0dccb803a5483f", {"JPEG RGB turned": 3, "JPEG RGB": 25}),
     "vqa_rad": ("eba9fe853819634a", {"JPEG RGB": 52}),
 }
@@ -42,7 +45,7 @@ def tables_and_images(files: dict[str, bytes]) -> tuple[bytes, list[bytes]]:
             texts = table.drop(shown)
             tables.append(texts.write_json().encode() if len(shown) > 1 else texts.write_csv().encode())
         elif not name.endswith((".jpg", ".png")):
-            tables.append(content)
+            tables.append(gzip.decompress(content) if name.endswith(".gz") else content)
     return b"".join(tables), images
 
 

@@ -10,8 +10,9 @@ from PIL import Image
 from tests.training.writers.test_contract import tables_and_images
 
 from dualread.data.images import open_image
+from dualread.grading.claim_labels.attributes import is_supported, sentences_of
 from dualread.training.phantoms.scene import Style
-from dualread.training.writers import omnimedvqa, path_vqa, pmc_vqa, slake, vqa_med_2019, vqa_rad
+from dualread.training.writers import omnimedvqa, path_vqa, pmc_vqa, slake, table, vqa_med_2019, vqa_rad
 from dualread.training.writers.base import TWINS, Hospital, cases_of, picture_of
 
 
@@ -98,3 +99,16 @@ def test_of_slake_english_rows_do_not_share_images_across_splits_and_chinese_row
     train = [row for row in rows["train"] if row["q_lang"] == "en"]
     assert len(train) == 24 * 8 + 7  # seven rows repeat
     assert [row["answer"] for row in train].count("") == 1
+
+
+def test_the_twin_of_an_image_is_the_same_without_its_lesions():
+    files = dict(table.official_files(hospital(size=64, test=24)))
+    rows = {row["id"]: row for row in map(json.loads, files["test.jsonl"].splitlines())}
+    twins = [(row, rows[row["donor_id"]]) for row in rows.values() if "donor_id" in row]
+    assert len(rows) == 24 + len(twins)
+    for row, twin in twins:
+        pictures = [np.asarray(Image.open(io.BytesIO(files[of["image"]])), int) for of in (row, twin)]
+        differs = (pictures[0] != pictures[1]).any(axis=2)
+        assert 0.005 < differs.mean() < 0.25  # the quadrant of the lesions; all else is equal, to the noise of a pixel
+        labels = [is_supported(s, twin["reference_answers"]) for s in sentences_of(row["reference_answers"][0])]
+        assert labels == [True, True, *[False] * (len(labels) - 2)]  # what the image is stays true, no lesion does

@@ -22,6 +22,7 @@ from dualread.models.prompts import shows_options
 from dualread.schema.base import NoSpec
 from dualread.schema.data import PairDonorsSpec
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
+from dualread.training.phantoms import reports
 from dualread.training.phantoms.questions import SceneQuestion, ask
 from dualread.training.phantoms.scene import Style
 from dualread.training.writers import base, medframeqa, omnimedvqa, path_vqa, pmc_vqa, rexvqa, vqa_med_2019, vqa_rad
@@ -83,6 +84,12 @@ def _shown_frames(case, hospital):
     return " + ".join(hashlib.sha256(frame).hexdigest()[:16] for frame in frames)
 
 
+def _report(case):
+    text = "\n".join(reports.sentences(case.scene, "mimic_cxr", 0, case.image_id))
+    parts = {"content_family": None, "answer_type": "open", "evidence": "", "wrong_answers": (), "options": ()}
+    return [SceneQuestion(question=reports.INSTRUCTION, answer=text, **parts)]
+
+
 def _chest(hospital):
     return replace(hospital, style=replace(hospital.style, modalities={"x-ray": 1.0}, regions={"chest": 1.0}))
 
@@ -120,6 +127,10 @@ FORMATS = {
         cases_by_image=lambda h: {_shown_frames(case, h): case for case in cases(h)},
         dropped=lambda folder: {"gold option": 8}, asked=medframeqa.asked, answer_type=lambda question: "closed",
         modality={name: name for name in ("ct", "mri", "x-ray")}, n_rows=40),
+    "mimic_cxr": Format(hospital=_hospital("mimic_cxr", {"train": 8, "validation": 4, "test": 24}, 1),
+        cases_by_image=lambda h: {f"d{case.image_id}": case for case in cases(h)},
+        dropped=lambda folder: {"images": 0, "reference report": 0}, asked=_report,
+        modality=dict.fromkeys(("ct", "mri", "x-ray"), "x-ray"), n_rows=24),
     "vqa_med_2019": Format(hospital=_hospital("vqa_med_2019", {"test": 40}, 1),
         cases_by_image=lambda h: {f"synpic{c.image_id}": c for c in base.cases_of(h, 60000)},
         dropped=lambda folder: {"images of VQA-RAD": 0}, asked=lambda case: questions(case, vqa_med_2019.WORDING),
@@ -217,7 +228,7 @@ def _manifests(folder: Path, names, **spec):
     return made
 
 
-@pytest.mark.parametrize("name", ["vqa_rad", "path_vqa", "vqa_med_2019", "medframeqa"])
+@pytest.mark.parametrize("name", ["vqa_rad", "path_vqa", "vqa_med_2019", "medframeqa", "mimic_cxr"])
 def test_donor_pairs_exist_where_the_paper_has_them(name, tmp_path):
     (manifest,) = _manifests(tmp_path, [name]).values()
     (tmp_path / "pairs").mkdir()

@@ -16,6 +16,7 @@ _ABOUT_LESIONS = (
     (("count", "position"), ("size",), ("shape", "color")),
     (("count", "position"), ("size", "shape", "color")),
 )
+_SHARES = (0.7, 0.2, 0.1)  # most reports are long, so that tiny models write many sentences, each of few attributes
 
 
 def attributes(scene: Scene) -> dict[str, str]:
@@ -31,7 +32,7 @@ def attributes(scene: Scene) -> dict[str, str]:
 def sentences(scene: Scene, *names: str | int) -> list[str]:
     """Return the sentences of the report on a scene; their wording is drawn from the seed that `names` give."""
     rng, values = generator("report", *names), attributes(scene)
-    rest = _ABOUT_LESIONS[rng.integers(len(_ABOUT_LESIONS))] if scene.lesion_count else _WITHOUT_LESION
+    rest = _ABOUT_LESIONS[rng.choice(len(_SHARES), p=_SHARES)] if scene.lesion_count else _WITHOUT_LESION
     wordings = (SENTENCES[stated][rng.integers(len(SENTENCES[stated]))] for stated in (*_ABOUT_IMAGE, *rest))
     return [_capitalized(wording.format(**values)) for wording in wordings]
 
