@@ -25,7 +25,18 @@ from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_do
 from dualread.training.phantoms import reports
 from dualread.training.phantoms.questions import SceneQuestion, ask
 from dualread.training.phantoms.scene import Style
-from dualread.training.writers import base, medframeqa, omnimedvqa, path_vqa, pmc_vqa, rexvqa, vqa_med_2019, vqa_rad
+from dualread.training.writers import (
+    base,
+    medframeqa,
+    omnimedvqa,
+    openi,
+    path_vqa,
+    pmc_vqa,
+    rexgradient,
+    rexvqa,
+    vqa_med_2019,
+    vqa_rad,
+)
 from dualread.training.writers.base import Case, Hospital, cases, questions
 
 
@@ -84,8 +95,8 @@ def _shown_frames(case, hospital):
     return " + ".join(hashlib.sha256(frame).hexdigest()[:16] for frame in frames)
 
 
-def _report(case):
-    text = "\n".join(reports.sentences(case.scene, "mimic_cxr", 0, case.image_id))
+def _report(case, name):
+    text = "\n".join(reports.sentences(case.scene, name, 0, case.image_id))
     parts = {"content_family": None, "answer_type": "open", "evidence": "", "wrong_answers": (), "options": ()}
     return [SceneQuestion(question=reports.INSTRUCTION, answer=text, **parts)]
 
@@ -129,8 +140,16 @@ FORMATS = {
         modality={name: name for name in ("ct", "mri", "x-ray")}, n_rows=40),
     "mimic_cxr": Format(hospital=_hospital("mimic_cxr", {"train": 8, "validation": 4, "test": 24}, 1),
         cases_by_image=lambda h: {f"d{case.image_id}": case for case in cases(h)},
-        dropped=lambda folder: {"images": 0, "reference report": 0}, asked=_report,
+        dropped=lambda folder: {"images": 0, "reference report": 0}, asked=lambda case: _report(case, "mimic_cxr"),
         modality=dict.fromkeys(("ct", "mri", "x-ray"), "x-ray"), n_rows=24),
+    "rexgradient": Format(hospital=_hospital("rexgradient", {"train": 4, "test": 24}, 1),
+        cases_by_image=lambda h: {" + ".join(rexgradient.paths(case)): case for case in cases(h)},
+        dropped=lambda folder: {"images": 0, "reference report": 0}, asked=lambda case: _report(case, "rexgradient"),
+        modality=dict.fromkeys(("ct", "mri", "x-ray"), "x-ray"), n_rows=24),
+    "openi": Format(hospital=_hospital("openi", {"test": 36}, 1), settings={"shares": {"test": 1.0}},
+        cases_by_image=lambda h: {" + ".join(openi.image_names(case)): case for case in cases(h)},
+        dropped=lambda folder: {"split test": 0, "images": 4, "reference report": 4},
+        asked=lambda case: _report(case, "openi"), modality=dict.fromkeys(("ct", "mri", "x-ray"), "x-ray"), n_rows=28),
     "vqa_med_2019": Format(hospital=_hospital("vqa_med_2019", {"test": 40}, 1),
         cases_by_image=lambda h: {f"synpic{c.image_id}": c for c in base.cases_of(h, 60000)},
         dropped=lambda folder: {"images of VQA-RAD": 0}, asked=lambda case: questions(case, vqa_med_2019.WORDING),
@@ -208,7 +227,8 @@ def test_every_image_is_that_of_its_case(read):
     by_image = form.cases_by_image(form.hospital)
     images = {row.image_name: [picture.source for picture in row.images] for row in loaded.rows}
     assert len(images) == len({tuple(of_row) for of_row in images.values()})
-    for name, image in ((name, of_row[-1]) for name, of_row in images.items()):
+    shown_at = -1 if form.hospital.name == "medframeqa" else 0  # of several images
+    for name, image in ((name, of_row[shown_at]) for name, of_row in images.items()):
         drawn = base.picture_of(by_image[name], form.hospital)
         shown = open_image(image)
         left, top = (shown.width - drawn.width) // 2, (shown.height - drawn.height) // 2  # PMC-VQA's margin

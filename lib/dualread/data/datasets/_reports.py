@@ -1,30 +1,72 @@
 """What loaders of report data sets share: one instruction, images by their views, and sections of reports as reference.
 
-Every study of images is one question: the instruction, which is the same for all, so that each has donors. Its reference
-is its report: the sections that the setting names, in that order, each a paragraph. White space and line breaks inside a
-section become single spaces, and everything else is kept as it was written, also XXXX and ___, which stand for
-what was taken out to protect patients.
+Every study of images is one question: the instruction, which is the same for all, so that each has donors. Its
+reference is its report: the sections that the setting names, in that order, each a paragraph. White space and line
+breaks inside a section become single spaces, and everything else is kept as it was written, also XXXX and ___, which
+stand for what was taken out to protect patients.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from dualread.data.datasets.base import AuditStep, Picture, Row
+from dualread.data.datasets.settings import ReportSettings
 
-Reports = Mapping[str, Sequence[str]]  # the texts of each section of one report; several sections may have one name
-
-
-def reference_report(report: Reports, sections: Sequence[str]) -> tuple[str, ...]:
-    """Return the text of the chosen sections as the only reference; none if they are empty or missing."""
-    texts = (" ".join(text.split()) for section in sections for text in report.get(section, ()))
-    joined = "\n".join(filter(None, texts))
-    return (joined,) if joined else ()
+_VIEWS = {
+    **dict.fromkeys(("PA", "AP", "POSTERO_ANTERIOR", "ANTERO_POSTERIOR"), "frontal"),
+    **dict.fromkeys(("LATERAL", "LL", "RL"), "lateral"),
+}
 
 
-def in_order(views: Iterable[tuple[str | None, Picture]]) -> tuple[Picture, ...]:
-    """Return images with their views as roles, frontal ones first; without roles if a view is unknown."""
-    known = sorted(views, key=lambda pair: (pair[0] is None, pair[0] or ""))  # frontal, lateral, unknown
-    roles = [view for view, _ in known] if all(view for view, _ in known) else [None] * len(known)
-    return tuple(Picture(p.source, p.name, role) for (_, p), role in zip(known, roles, strict=True))
+def report_row(
+    settings: ReportSettings,
+    official_id: str,
+    source_row: int,
+    report: Mapping[str, Sequence[str | None]],
+    images: Sequence[Picture],
+    patient: str | None = None,
+) -> Row:
+    """Return the row of a study.
+
+    Args:
+        settings: The instruction, and the sections that are the reference.
+        official_id: The study.
+        source_row: Its number in the file.
+        report: {section: its texts}; a report may have several sections of one name. The row has no reference if none
+            of the chosen ones has text.
+        images: What is shown.
+        patient: The patient; None if unknown.
+    """
+    texts = (" ".join((text or "").split()) for section in settings.sections for text in report.get(section, ()))
+    reference = "\n".join(filter(None, texts))
+    return Row(
+        official_id=official_id,
+        question=settings.question,
+        reference_answers=(reference,) if reference else (),
+        answer_type="open",
+        modality="x-ray",
+        location="chest",
+        images=tuple(images),
+        source_row=source_row,
+        patient=patient,
+    )
+
+
+def shown(images: Iterable[tuple[str | None, Picture]], views: str) -> tuple[Picture, ...]:
+    """Return the images of a study that are shown, frontal ones first.
+
+    They have their views as roles, unless a view is unknown, or frontal images alone are shown.
+
+    Args:
+        images: The position of each image as its file has it (PA, LL, ...), and the image.
+        views: "all", or "frontal" for the first frontal image alone.
+    """
+    known = [(_VIEWS.get((position or "").strip().upper()), picture) for position, picture in images]
+    if views == "frontal":
+        return tuple(picture for view, picture in known if view == "frontal")[:1]
+    known.sort(key=lambda pair: pair[0] or "unknown")  # frontal, lateral, unknown
+    if any(view is None for view, _ in known):
+        return tuple(picture for _, picture in known)
+    return tuple(Picture(picture.source, picture.name, view) for view, picture in known)
 
 
 def reportable(rows: Sequence[Row], sections: Sequence[str]) -> tuple[list[Row], list[AuditStep]]:

@@ -2,8 +2,8 @@
 
 The files are mimic-cxr-2.0.0-split.csv.gz (dicom_id, study_id, subject_id, split), mimic-cxr-2.0.0-metadata.csv.gz
 (ViewPosition of each dicom_id), files/p10/p10000032/s50414267/<dicom_id>.jpg, and the report of that study,
-files/p10/p10000032/s50414267.txt. Both archives may be unpacked into one folder; otherwise the setting `reports` names the
-folder that holds files/ with the reports.
+files/p10/p10000032/s50414267.txt. Both archives may be unpacked into one folder; otherwise the setting `reports` names
+the folder that holds files/ with the reports.
 
 A report is free text. A section begins at a line that starts with one of the usual headings in capitals and a colon.
 Other words in capitals with a colon ("LUNGS:") belong to the section in which they stand.
@@ -12,21 +12,20 @@ Other words in capitals with a colon ("LUNGS:") belong to the section in which t
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from dualread import limits
-from dualread.data.datasets._reports import in_order, reference_report, reportable
+from dualread.data.datasets._reports import report_row, reportable, shown
 from dualread.data.datasets.base import (
     Allowed,
     Loaded,
     Picture,
-    Row,
     check_records,
     checked_request,
     lines_of,
     word_of,
 )
-from dualread.data.datasets.settings import ReportSettings
+from dualread.data.datasets.settings import ViewedReportSettings
 from dualread.data.tables.files import read_records
 from dualread.errors import ConfigError, DataError, refuse
 from dualread.schema.base import Wire
@@ -49,22 +48,21 @@ _FIELDS = {
     "subject_id": _NUMBER,
     "split": word_of(*_SPLITS.values()),
 }
-_VIEWS = {**dict.fromkeys(("PA", "AP"), "frontal"), **dict.fromkeys(("LATERAL", "LL"), "lateral")}
+_OTHERS = (
+    *("FINAL REPORT", "WET READ", "ADDENDUM", "EXAM", "EXAMINATION", "STUDY", "PROCEDURE", "TECHNIQUE"),
+    *("INDICATIONS?", "HISTORY", "CLINICAL (?:HISTORY|INDICATION|INFORMATION)", "REASON FOR EXAM(?:INATION)?"),
+    *("COMPARISONS?", "CONCLUSIONS?", "RECOMMENDATIONS?", "NOTIFICATIONS?"),
+)
 _HEADING = re.compile(
-    r"^[ \t]*(?P<findings>FINDINGS(?:(?: AND |/)IMPRESSION)?)[ \t]*:"
-    r"|^[ \t]*(?P<impression>IMPRESSION(?:(?: AND |/)RECOMMENDATIONS?)?)[ \t]*:"
-    r"|^[ \t]*(?:FINAL REPORT\s*$|(?:FINAL REPORT|EXAM(?:INATION)?|STUDY|PROCEDURE|(?:CLINICAL )?(?:HISTORY|INDICATIONS?)"
-    r"|REASON FOR EXAM(?:INATION)?|TECHNIQUE|COMPARISONS?|CONCLUSIONS?|RECOMMENDATIONS?|NOTIFICATIONS?|WET READ"
-    r"|ADDENDUM)[ \t]*:)",
+    r"^[ \t]*(?:(?P<findings>FINDINGS(?:(?: AND |/)IMPRESSION)?)"
+    rf"|(?P<impression>IMPRESSION(?:(?: AND |/)RECOMMENDATIONS?)?)|{'|'.join(_OTHERS)})[ \t]*:",
     re.MULTILINE,
 )
 
 
-class Settings(ReportSettings):
-    """What is asked, which sections are the reference, and which images are shown."""
+class Settings(ViewedReportSettings):
+    """What is asked, which sections are the reference, which views are shown, and where the reports are."""
 
-    views: Literal["all", "frontal"] = "all"
-    """Whether all images of a study are shown, or the first frontal one alone."""
     reports: str = "."
     """The folder that holds files/ with the reports, inside the source folder."""
 
@@ -84,8 +82,8 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
         )
     file = folder / _SPLIT_FILE
     records = [record for record in _table(file, list(_FIELDS)) if record["split"] == _SPLITS[split]]
-    positions = (record.values() for record in _table(folder / _METADATA, ["dicom_id", "ViewPosition"]))
-    views = {dicom_id: _VIEWS.get(position or "") for dicom_id, position in positions}
+    metadata = _table(folder / _METADATA, ["dicom_id", "ViewPosition"])
+    views = {record["dicom_id"]: record["ViewPosition"] for record in metadata}
     studies: dict[tuple[str, str], list[str]] = {}
     for record in records:
         studies.setdefault((record["subject_id"], record["study_id"]), []).append(record["dicom_id"])
@@ -95,23 +93,9 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     rows = []
     for k, ((patient, study), dicom_ids) in enumerate(studies.items()):
         place = folder.absolute() / places[patient, study]
-        images = in_order((views.get(name), Picture(place / f"{name}.jpg", name)) for name in dicom_ids)
-        if chosen.views == "frontal":
-            images = tuple(Picture(p.source, p.name) for p in images if views.get(p.name) == "frontal")[:1]
-        text = "\n".join(lines_of(texts[patient, study]).values())
-        rows.append(
-            Row(
-                official_id=f"s{study}",
-                question=chosen.question,
-                reference_answers=reference_report(sections_of(text), chosen.sections),
-                answer_type="open",
-                modality="x-ray",
-                location="chest",
-                images=images,
-                source_row=k,
-                patient=patient,
-            )
-        )
+        images = [(views.get(name), Picture(place / f"{name}.jpg", name)) for name in dicom_ids]
+        report = sections_of("\n".join(lines_of(texts[patient, study]).values()))
+        rows.append(report_row(chosen, f"s{study}", k, report, shown(images, chosen.views), patient))
     kept, audit = reportable(rows, chosen.sections)
     return Loaded(file=file, rows=kept, audit=audit)
 

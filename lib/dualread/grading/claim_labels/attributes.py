@@ -1,9 +1,9 @@
 """Exact labels for reports on drawn images: a sentence is supported if the reference report says of the image the same.
 
-Reports on drawn images are written in the sentences below (`training.phantoms.reports`). Each of them states one or more
-attributes: "Two lesions in the upper left quadrant." states how many lesions there are and where. A reference states
-every attribute that its image has, so what it does not state is not the case: a sentence about the size of a lesion is
-not supported where the reference says that there is no lesion.
+Reports on drawn images are written in the sentences below (`training.phantoms.reports`). Each of them states one or
+more attributes: "Two lesions in the upper left quadrant." states how many lesions there are and where. A reference
+states every attribute that its image has, so what it does not state is not the case: a sentence about the size of a
+lesion is not supported where the reference says that there is no lesion.
 
 A claim is True if one of the references states all that the claim states, and False otherwise. It is None if it is none
 of these sentences, because then it states nothing that is known. Case, white space, and the full stop do not count.

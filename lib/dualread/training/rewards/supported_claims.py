@@ -1,8 +1,8 @@
 """The share of a report's sentences that the reference report of its drawn image supports: R = share + R_fmt.
 
-A sentence that states nothing known counts as one that is not supported, so that it does not pay to write one. R_fmt is 0
-for a completion that follows the contract and -0.5 otherwise; without a valid answer block, the share is 0. As in RLVR,
-the value of the stated confidence does not influence the reward. Sentences that are left out cost nothing.
+A sentence that states nothing known counts as one that is not supported, so that it does not pay to write one. R_fmt is
+0 for a completion that follows the contract and -0.5 otherwise; without a valid answer block, the share is 0. As in
+RLVR, the value of the stated confidence does not influence the reward. Sentences that are left out cost nothing.
 """
 
 from collections.abc import Sequence

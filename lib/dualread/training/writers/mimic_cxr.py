@@ -1,9 +1,10 @@
 """Write a phantom hospital in MIMIC-CXR's official format, with the quirks of the real files.
 
-The files are mimic-cxr-2.0.0-split.csv.gz and mimic-cxr-2.0.0-metadata.csv.gz, files/p10/p1.../s5.../<dicom id>.jpg, and
-the report of each study, files/p10/p1.../s5....txt. Unlike the real images, phantoms are of any modality and region,
-because what a report says of these is what tiny models learn first. Each is a patient with one study and one frontal
-image. Planted defects: reports without findings, whose impression says it all, and reports with two sections FINDINGS.
+The files are mimic-cxr-2.0.0-split.csv.gz and mimic-cxr-2.0.0-metadata.csv.gz, files/p10/p1.../s5.../<dicom id>.jpg,
+and the report of each study, files/p10/p1.../s5....txt. Unlike the real images, phantoms are of any modality and
+region, because what a report says of these is what tiny models learn first. Each is a patient with one study and one
+frontal image. Planted defects: reports without findings, whose impression says it all, and reports with two sections
+FINDINGS.
 """
 
 import csv

@@ -1,0 +1,94 @@
+"""ReXGradient-160K (Zhang et al. 2025): reports on chest X-rays; metadata/*_metadata_view_position.json and deid_png/.
+
+Each file is an object that maps ids to studies, with the texts Findings and Impression, and the lists ImagePath and
+ImageViewPosition. Paths are relative to metadata/ ("../deid_png/<patient>/<accession>/studies/..."). To unpack the
+images, run `cat deid_png.part* | tar --zstd -xf -` beside metadata/; if deid_png/ lies deeper in the source folder, the
+setting `images` names the folder that holds it. Sections that are missing are null, blank, or the word None.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread import limits
+from dualread.data.datasets._reports import report_row, reportable, shown
+from dualread.data.datasets.base import (
+    Allowed,
+    Loaded,
+    Picture,
+    Row,
+    check_records,
+    checked_request,
+    is_texts,
+    read_json,
+)
+from dualread.data.datasets.settings import ViewedReportSettings
+from dualread.errors import ConfigError, DataError
+from dualread.schema.base import Wire
+
+_NAMES = {"train": "train", "validation": "valid", "test": "test"}
+HUB_FILES = {
+    "train": ("metadata/train_metadata_view_position.json",),
+    "validation": ("metadata/valid_metadata_view_position.json",),
+    "test": ("metadata/test_metadata_view_position.json",),
+}
+MOST_SHOWN = 20
+DOWNLOAD_GB = 150  # the images of all splits
+TERMS = (
+    "Non-commercial research only. Accept the terms on huggingface.co/datasets/rajpurkarlab/ReXGradient-160K; the token"
+    " is that of `hf auth login` or HF_TOKEN. Unpack the images (ten parts of 15 GB) beside metadata/"
+    " (cat deid_png.part* | tar --zstd -xf -). Zhang et al. 2025 (arXiv:2505.00228)."
+)
+
+_TEXT = Allowed(lambda value: value is None or isinstance(value, str), "text or null")
+_FIELDS = {
+    "Findings": _TEXT,
+    "Impression": _TEXT,
+    "ImagePath": Allowed(
+        lambda paths: is_texts(paths) and not any(limits.leaves_folder(path.removeprefix("../")) for path in paths),
+        "a list of paths inside ../deid_png",
+    ),
+    "ImageViewPosition": Allowed(lambda value: value is None or isinstance(value, list), "a list of texts or nulls"),
+}
+
+
+class Settings(ViewedReportSettings):
+    """What is asked, which sections are the reference, which views are shown, and where the images are."""
+
+    images: str = "."
+    """The folder that holds deid_png/, inside the source folder."""
+
+
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
+    """Return a row per study of `split` that has images and a reference report, in the order of the file.
+
+    Raises:
+        ConfigError: There is no such split or setting, or `images` is a path outside the source folder.
+        DataError: The file is missing or not an object of objects, or a row lacks a key, has a value that the format
+            does not allow, or names an image outside the folder; the message lists up to ten rows.
+    """
+    chosen = checked_request("rexgradient", split, _NAMES, settings, Settings)
+    if limits.leaves_folder(chosen.images):
+        raise ConfigError(
+            f"rexgradient: settings.images is {chosen.images!r}, expected a folder inside the source folder."
+        )
+    file = folder / "metadata" / f"{_NAMES[split]}_metadata_view_position.json"
+    if not file.is_file():
+        raise DataError(f"{file}: no such file. Expected the official files: metadata/*.json and deid_png/.")
+    records = read_json(file, dict)
+    check_records(((file, key, record) for key, record in records.items()), _FIELDS)
+    root = folder.absolute() / chosen.images
+    rows = [_row(root, k, key, record, chosen) for k, (key, record) in enumerate(records.items())]
+    kept, audit = reportable(rows, chosen.sections)
+    return Loaded(file=file, rows=kept, audit=audit)
+
+
+def _row(root: Path, k: int, key: str, record: Mapping[str, Any], settings: Settings) -> Row:
+    paths = [path.removeprefix("../") for path in record["ImagePath"]]
+    positions = [str(position or "") for position in record["ImageViewPosition"] or []]
+    positions += [""] * (len(paths) - len(positions))
+    images = zip(positions, (Picture(root / path, path) for path in paths), strict=False)
+    texts = {section: record[section.capitalize()] for section in ("findings", "impression")}
+    report = {section: [] if (text or "").strip().lower() == "none" else [text] for section, text in texts.items()}
+    patient = paths[0].split("/")[1] if paths and paths[0].startswith("deid_png/") else None
+    return report_row(settings, key, k, report, shown(images, settings.views), patient)
