@@ -11,6 +11,7 @@ Other words in capitals with a colon ("LUNGS:") belong to the section in which t
 
 import re
 from collections.abc import Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,15 @@ _FIELDS = {
     "subject_id": _NUMBER,
     "split": word_of(*_SPLITS.values()),
 }
+_S = r"(?:S|\(S\))?"
 _OTHERS = (
-    *("FINAL REPORT", "WET READ", "ADDENDUM", "EXAM", "EXAMINATION", "STUDY", "PROCEDURE", "TECHNIQUE"),
-    *("INDICATIONS?", "HISTORY", "CLINICAL (?:HISTORY|INDICATION|INFORMATION)", "REASON FOR EXAM(?:INATION)?"),
-    *("COMPARISONS?", "CONCLUSIONS?", "RECOMMENDATIONS?", "NOTIFICATIONS?"),
+    *("FINAL REPORT", "WET READ", "ADDENDUM", "EXAM(?:INATION)?", "STUDY", "PROCEDURE", "TECHNIQUE", "HISTORY"),
+    *(f"INDICATION{_S}", "CLINICAL (?:HISTORY|INDICATION|INFORMATION)", "REASON FOR EXAM(?:INATION)?"),
+    *(f"COMPARISON{_S}", f"CONCLUSION{_S}", f"RECOMMENDATION{_S}", f"NOTIFICATION{_S}"),
 )
 _HEADING = re.compile(
     r"^[ \t]*(?:(?P<findings>FINDINGS(?:(?: AND |/)IMPRESSION)?)"
-    rf"|(?P<impression>IMPRESSION(?:(?: AND |/)RECOMMENDATIONS?)?)|{'|'.join(_OTHERS)})[ \t]*:",
+    rf"|(?P<impression>IMPRESSION(?:(?: AND |/)RECOMMENDATION{_S})?)|{'|'.join(_OTHERS)})[ \t]*:",
     re.MULTILINE,
 )
 
@@ -103,11 +105,10 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
 def sections_of(report: str) -> dict[str, list[str]]:
     """Return the texts of findings and impression of a report, in their order."""
     headings = list(_HEADING.finditer(report))
-    ends = [heading.start() for heading in headings[1:]] + [len(report)]
     sections: dict[str, list[str]] = {"findings": [], "impression": []}
-    for heading, end in zip(headings, ends, strict=True):
+    for heading, following in zip_longest(headings, headings[1:]):
         if heading.lastgroup:
-            sections[heading.lastgroup].append(report[heading.end() : end])
+            sections[heading.lastgroup].append(report[heading.end() : following.start() if following else None])
     return sections
 
 
