@@ -17,4 +17,3 @@ def test_reward_is_the_share_of_supported_sentences_plus_format():
     graded = verdicts(completions, references, supported_claims.CONTRACT)
     # 3/3; 2/4, as an unknown sentence counts; 1/1 - .5; 0/1; no answer block: 0 - .5
     assert supported_claims.reward(graded, reference_answers=references) == [1.0, 0.5, 0.5, 0.0, -0.5]
-    assert supported_claims.terms(graded, reference_answers=references) == {"supported": [1.0, 0.5, 1.0, 0.0, 0.0]}

@@ -28,7 +28,7 @@ MADE = {
     "rexgradient": ("0c03891d16a248f2", {"PNG L": 108}),
     "rexvqa": ("ea59d62e1f62d899", {"PNG L": 36}),
     "slake": ("0ef17bbf71fc2490", {"JPEG RGB": 72}),
-    "table": ("db0a375d7869d9bb", {"PNG RGB": 37}),
+    "table": ("d84da10d1bd730d1", {"PNG RGB": 37}),
     "vqa_med_2019": ("5a0dccb803a5483f", {"JPEG RGB turned": 3, "JPEG RGB": 25}),
     "vqa_rad": ("eba9fe853819634a", {"JPEG RGB": 52}),
 }

@@ -110,5 +110,5 @@ def test_the_twin_of_an_image_is_the_same_without_its_lesions():
         pictures = [np.asarray(Image.open(io.BytesIO(files[of["image"]])), int) for of in (row, twin)]
         differs = (pictures[0] != pictures[1]).any(axis=2)
         assert 0.005 < differs.mean() < 0.25  # the quadrant of the lesions; all else is equal, to the noise of a pixel
-        labels = [is_supported(s, twin["reference_answers"]) for s in sentences_of(row["reference_answers"][0])]
+        labels = [is_supported(s, [twin["reference_answers"]]) for s in sentences_of(row["reference_answers"])]
         assert labels == [True, True, *[False] * (len(labels) - 2)]  # what the image is stays true, no lesion does

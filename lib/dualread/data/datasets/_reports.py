@@ -8,7 +8,7 @@ stand for what was taken out to protect patients.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from dualread.data.datasets.base import AuditStep, Picture, Row
+from dualread.data.datasets.base import AuditStep, Picture, Row, kept_by
 from dualread.data.datasets.settings import ReportSettings
 
 _VIEWS = {
@@ -71,16 +71,9 @@ def shown(images: Iterable[tuple[str | None, Picture]], views: str) -> tuple[Pic
 
 def reportable(rows: Sequence[Row], sections: Sequence[str]) -> tuple[list[Row], list[AuditStep]]:
     """Return the rows that show an image and have a reference, in their order, and one audit step per rule."""
+    no_text = f"dropped where the report has no text in {' or '.join(sections)}"
     rules = (
         ("images", "dropped where no image is left to be shown", lambda row: len(row.images) > 0),
-        (
-            "reference report",
-            f"dropped where the report has no text in {' or '.join(sections)}",
-            lambda row: len(row.reference_answers) > 0,
-        ),
+        ("reference report", no_text, lambda row: len(row.reference_answers) > 0),
     )
-    kept, audit = list(rows), []
-    for step, reason, holds in rules:
-        before, kept = len(kept), [row for row in kept if holds(row)]
-        audit.append(AuditStep(step=step, kept=len(kept), dropped=before - len(kept), reason=reason))
-    return kept, audit
+    return kept_by(rules, rows)

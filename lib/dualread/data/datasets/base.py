@@ -130,6 +130,13 @@ def askable(rows: Sequence[Row], no_gold: str) -> tuple[list[Row], list[AuditSte
         ),
         ("gold option", f"dropped where {no_gold}", lambda row: len(row.reference_answers) > 0),
     )
+    return kept_by(rules, rows)
+
+
+def kept_by(
+    rules: Iterable[tuple[str, str, Callable[[Row], bool]]], rows: Sequence[Row]
+) -> tuple[list[Row], list[AuditStep]]:
+    """Return the rows that hold under all rules, and one audit step per rule (step, reason, whether a row holds)."""
     kept, audit = list(rows), []
     for step, reason, holds in rules:
         before, kept = len(kept), [row for row in kept if holds(row)]

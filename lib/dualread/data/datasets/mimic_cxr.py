@@ -2,8 +2,7 @@
 
 The files are mimic-cxr-2.0.0-split.csv.gz (dicom_id, study_id, subject_id, split), mimic-cxr-2.0.0-metadata.csv.gz
 (ViewPosition of each dicom_id), files/p10/p10000032/s50414267/<dicom_id>.jpg, and the report of that study,
-files/p10/p10000032/s50414267.txt. Both archives may be unpacked into one folder; otherwise the setting `reports` names
-the folder that holds files/ with the reports.
+files/p10/p10000032/s50414267.txt. So both archives are unpacked into one folder.
 
 A report is free text. A section begins at a line that starts with one of the usual headings in capitals and a colon.
 Other words in capitals with a colon ("LUNGS:") belong to the section in which they stand.
@@ -15,7 +14,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from dualread import limits
 from dualread.data.datasets._reports import report_row, reportable, shown
 from dualread.data.datasets.base import (
     Allowed,
@@ -28,7 +26,7 @@ from dualread.data.datasets.base import (
 )
 from dualread.data.datasets.settings import ViewedReportSettings
 from dualread.data.tables.files import read_records
-from dualread.errors import ConfigError, DataError, refuse
+from dualread.errors import DataError, refuse
 from dualread.schema.base import Wire
 
 _SPLITS = {"train": "train", "validation": "validate", "test": "test"}
@@ -63,25 +61,18 @@ _HEADING = re.compile(
 
 
 class Settings(ViewedReportSettings):
-    """What is asked, which sections are the reference, which views are shown, and where the reports are."""
-
-    reports: str = "."
-    """The folder that holds files/ with the reports, inside the source folder."""
+    """What is asked, which sections are the reference, and which views are shown."""
 
 
 def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return a row per study of `split` that has a reference report, in the order of the table of splits.
 
     Raises:
-        ConfigError: There is no such split or setting, or `reports` is a path outside the source folder.
+        ConfigError: There is no such split or setting.
         DataError: A table or report is missing, or a row has a value that the format does not allow; the message lists
             up to ten.
     """
     chosen = checked_request("mimic_cxr", split, _SPLITS, settings, Settings)
-    if limits.leaves_folder(chosen.reports):
-        raise ConfigError(
-            f"mimic_cxr: settings.reports is {chosen.reports!r}, expected a folder inside the source folder."
-        )
     file = folder / _SPLIT_FILE
     records = [record for record in _table(file, list(_FIELDS)) if record["split"] == _SPLITS[split]]
     metadata = _table(folder / _METADATA, ["dicom_id", "ViewPosition"])
@@ -90,7 +81,7 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     for record in records:
         studies.setdefault((record["subject_id"], record["study_id"]), []).append(record["dicom_id"])
     places = {study: f"files/p{study[0][:2]}/p{study[0]}/s{study[1]}" for study in studies}
-    texts = {study: folder / chosen.reports / f"{place}.txt" for study, place in places.items()}
+    texts = {study: folder / f"{place}.txt" for study, place in places.items()}
     refuse(f"{text}: no such file. Expected the report of a study." for text in texts.values() if not text.is_file())
     rows = []
     for k, ((patient, study), dicom_ids) in enumerate(studies.items()):

@@ -14,12 +14,11 @@ from xml.etree import ElementTree
 
 from pydantic import Field
 
-from dualread import limits
 from dualread.data.datasets._reports import report_row, reportable
 from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, checked_request
 from dualread.data.datasets.own_tables import drawn_splits
 from dualread.data.datasets.settings import ReportSettings
-from dualread.errors import ConfigError, DataError, refuse
+from dualread.errors import DataError, refuse
 from dualread.schema.base import Split, Wire
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
@@ -45,21 +44,17 @@ class Settings(ReportSettings):
         "test": 0.2,
     }
     """Share of the reports of each split. Reports are ordered by the digest of their id and cut at the shares."""
-    images: str = "NLMCXR_png"
-    """The folder of the images, inside the source folder."""
 
 
 def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return a row per report of `split` that has an image and a reference, in the order of the files' numbers.
 
     Raises:
-        ConfigError: There is no such split or setting, or `images` is a path outside the source folder.
+        ConfigError: There is no such split or setting.
         DataError: There are no reports, or one is no XML, has no id, has the id of another one, or names an image
             outside the folder; the message lists up to ten.
     """
     chosen = checked_request("openi", split, HUB_FILES, settings, Settings)
-    if limits.leaves_folder(chosen.images):
-        raise ConfigError(f"openi: settings.images is {chosen.images!r}, expected a folder inside the source folder.")
     files = sorted((folder / _REPORTS).glob("*.xml"), key=lambda file: (len(file.stem), file.stem))
     if not files:
         raise DataError(f"{folder / _REPORTS}: no *.xml. Expected the reports of NLMCXR_reports.tgz.")
@@ -75,9 +70,8 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
         reports[name] = file, report
     refuse(problems)
     split_of = drawn_splits(reports, chosen.shares)
-    root = folder.absolute() / chosen.images
     rows = [
-        _row(root, k, name, report, chosen)
+        _row(folder.absolute() / "NLMCXR_png", k, name, report, chosen)
         for k, (name, (_, report)) in enumerate(reports.items())
         if split_of.get(name) == split
     ]

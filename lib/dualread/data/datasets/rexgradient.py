@@ -2,8 +2,8 @@
 
 Each file is an object that maps ids to studies, with the texts Findings and Impression, and the lists ImagePath and
 ImageViewPosition. Paths are relative to metadata/ ("../deid_png/<patient>/<accession>/studies/..."). To unpack the
-images, run `cat deid_png.part* | tar --zstd -xf -` beside metadata/; if deid_png/ lies deeper in the source folder, the
-setting `images` names the folder that holds it. Sections that are missing are null, blank, or the word None.
+images, run `cat deid_png.part* | tar --zstd -xf -` beside metadata/. Sections that are missing are null, blank, or the
+word None.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from dualread.data.datasets.base import (
     read_json,
 )
 from dualread.data.datasets.settings import ViewedReportSettings
-from dualread.errors import ConfigError, DataError
+from dualread.errors import DataError
 from dualread.schema.base import Wire
 
 _NAMES = {"train": "train", "validation": "valid", "test": "test"}
@@ -53,32 +53,24 @@ _FIELDS = {
 
 
 class Settings(ViewedReportSettings):
-    """What is asked, which sections are the reference, which views are shown, and where the images are."""
-
-    images: str = "."
-    """The folder that holds deid_png/, inside the source folder."""
+    """What is asked, which sections are the reference, and which views are shown."""
 
 
 def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return a row per study of `split` that has images and a reference report, in the order of the file.
 
     Raises:
-        ConfigError: There is no such split or setting, or `images` is a path outside the source folder.
+        ConfigError: There is no such split or setting.
         DataError: The file is missing or not an object of objects, or a row lacks a key, has a value that the format
             does not allow, or names an image outside the folder; the message lists up to ten rows.
     """
     chosen = checked_request("rexgradient", split, _NAMES, settings, Settings)
-    if limits.leaves_folder(chosen.images):
-        raise ConfigError(
-            f"rexgradient: settings.images is {chosen.images!r}, expected a folder inside the source folder."
-        )
     file = folder / "metadata" / f"{_NAMES[split]}_metadata_view_position.json"
     if not file.is_file():
         raise DataError(f"{file}: no such file. Expected the official files: metadata/*.json and deid_png/.")
     records = read_json(file, dict)
     check_records(((file, key, record) for key, record in records.items()), _FIELDS)
-    root = folder.absolute() / chosen.images
-    rows = [_row(root, k, key, record, chosen) for k, (key, record) in enumerate(records.items())]
+    rows = [_row(folder.absolute(), k, key, record, chosen) for k, (key, record) in enumerate(records.items())]
     kept, audit = reportable(rows, chosen.sections)
     return Loaded(file=file, rows=kept, audit=audit)
 

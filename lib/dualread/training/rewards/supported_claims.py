@@ -16,20 +16,8 @@ CONTRACT = "single"
 
 def reward(verdicts: Sequence[Verdict], *, reference_answers: Sequence[Sequence[str]], **columns: Any) -> list[float]:
     """Return R in [-0.5, 1] for each completion; `reference_answers` are its reference reports."""
-    shares = _shares(verdicts, reference_answers)
-    return [share + (0.0 if v.valid else FORMAT_PENALTY) for share, v in zip(shares, verdicts, strict=True)]
-
-
-def terms(
-    verdicts: Sequence[Verdict], *, reference_answers: Sequence[Sequence[str]], **columns: Any
-) -> dict[str, list[float]]:
-    """Return the share of supported sentences for the train log."""
-    return {"supported": _shares(verdicts, reference_answers)}
-
-
-def _shares(verdicts: Sequence[Verdict], reference_answers: Sequence[Sequence[str]]) -> list[float]:
-    shares = []
+    rewards = []
     for verdict, references in zip(verdicts, reference_answers, strict=True):
         labels = [is_supported(sentence, references) for sentence in sentences_of(verdict.parsed.answer or "")]
-        shares.append(sum(label is True for label in labels) / max(len(labels), 1))
-    return shares
+        rewards.append(labels.count(True) / max(len(labels), 1) + (0.0 if verdict.valid else FORMAT_PENALTY))
+    return rewards

@@ -21,17 +21,17 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     rows = []
     for case in base.cases(hospital):
-        seed = (hospital.name, hospital.seed, case.image_id)
-        shown: dict[str, tuple[Scene, Scene]] = {f"{case.image_id}": (case.scene, case.scene)}
-        if case.scene.lesion_count:  # a lesion without contrast takes as many random numbers, so the noise stays
-            shown[f"{case.image_id}_removed"] = (
-                replace(case.scene, lesion_count=0),
-                replace(case.scene, contrast=0.0),
-            )
-        for name, (reported, drawn) in shown.items():
-            yield f"images/{name}.png", base.png(base.picture(replace(case, scene=drawn), hospital))
-            report = " ".join(reports.sentences(reported, *seed))
-            row = {"id": name, "question": reports.INSTRUCTION, "reference_answers": [report]}
-            twin = {"donor_id": f"{name}_removed"} if reported.lesion_count else {}
-            rows.append({**row, "image": f"images/{name}.png", **twin})
+        name, lesions = str(case.image_id), case.scene.lesion_count
+        twin = f"{name}_removed"
+        rows.append(_row(name, case.scene, hospital) | ({"donor_id": twin} if lesions else {}))
+        yield rows[-1]["image"], base.png(base.picture(case, hospital))
+        if lesions:  # those without contrast take as many random numbers, so that the noise is the same
+            rows.append(_row(twin, replace(case.scene, lesion_count=0), hospital))
+            invisible = replace(case, scene=replace(case.scene, contrast=0.0))
+            yield rows[-1]["image"], base.png(base.picture(invisible, hospital))
     yield "test.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def _row(name: str, scene: Scene, hospital: base.Hospital) -> dict[str, str]:
+    report = " ".join(reports.sentences(scene, hospital.name, hospital.seed, name))
+    return {"id": name, "question": reports.INSTRUCTION, "reference_answers": report, "image": f"images/{name}.png"}
