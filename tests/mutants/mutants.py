@@ -683,4 +683,19 @@ MUTANTS = (
         "self.state.global_step >= 0",
         ("training/test_sampled.py",),
     ),
+    # --- reports
+    Mutant(
+        "a sentence about what the reference does not state is supported",
+        "grading/claim_labels/attributes.py",
+        "return any(stated.items() <= _stated_by(reference).items() for reference in references)",
+        "return any(stated.items() <= (stated | _stated_by(reference)).items() for reference in references)",
+        ("grading/claim_labels/test_attributes.py", "training/writers/test_planted.py"),
+    ),
+    Mutant(
+        "views are in the order of the file",
+        "data/datasets/_reports.py",
+        'known.sort(key=lambda pair: pair[0] or "unknown")  # frontal, lateral, unknown',
+        "pass",
+        ("data/datasets/test_reports.py",),
+    ),
 )

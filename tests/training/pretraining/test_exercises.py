@@ -5,9 +5,10 @@ import pytest
 from tests.grading.contracts import parse
 from tests.study.embedded import EMBEDDED
 
+from dualread.grading.claim_labels.attributes import is_supported, sentences_of
 from dualread.models import prompts
 from dualread.study.config import _named_prompts, resolve
-from dualread.training.corpora import Item
+from dualread.training.corpora import Item, phantom
 from dualread.training.pretraining.exercises import EXERCISES
 
 ITEM = Item(
@@ -79,3 +80,21 @@ def test_options_hold_the_answer_and_their_order_varies():
     shown = {e.prompt for e in draw("option_visible", 50)}
     assert len(shown) > 10
     assert all(". large\n" in prompt for prompt in shown)
+
+
+def test_the_report_on_a_phantom_is_one_item_that_follows_the_contract():
+    task = phantom.Settings(n_images=20, held_out=1, size=16, task="report")
+    corpus = phantom.open_corpus(task, None, 0)
+    items = [item for subject in corpus.training for item in subject.items]
+    assert len(items) == 20
+    assert {item.question for item in items} == {"Write a report of this image."}
+    wrong = 0
+    for item in items:
+        labels = [is_supported(s, [item.answer]) for other in item.wrong_answers for s in sentences_of(other)]
+        assert None not in labels  # another report, in sentences that are known
+        wrong += labels.count(False)
+        assert parse(EXERCISES["shared"](item, np.random.default_rng(0)).completion).answer in (
+            item.answer,
+            *item.wrong_answers,
+        )
+    assert wrong > 20
