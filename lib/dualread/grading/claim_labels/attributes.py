@@ -11,7 +11,7 @@ of these sentences, because then it states nothing that is known. Case, white sp
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import Any
 
 from dualread.grading.claim_labels.base import Claim
 from dualread.schema.base import NoSettings
@@ -39,13 +39,14 @@ SENTENCES: Mapping[tuple[str, ...], tuple[str, ...]] = {
 }
 
 
-def _pattern(wording: str) -> re.Pattern[str]:
-    parts = re.split(r"\{(\w+)\}", wording.rstrip("."))  # texts and names of attributes take turns
-    named = (f"(?P<{part}>{'|'.join(VALUES[part])})" if k % 2 else re.escape(part) for k, part in enumerate(parts))
-    return re.compile("".join(named))
-
-
-_PATTERNS = [_pattern(wording) for wordings in SENTENCES.values() for wording in wordings]
+# Each wording, with the values of an attribute in place of its name.
+_PATTERNS = [
+    re.compile(
+        re.sub(r"\\\{(\w+)\\\}", lambda name: f"(?P<{name[1]}>{'|'.join(VALUES[name[1]])})", re.escape(wording[:-1]))
+    )
+    for wordings in SENTENCES.values()
+    for wording in wordings
+]
 
 
 def statements(sentence: str) -> dict[str, str] | None:
@@ -54,7 +55,7 @@ def statements(sentence: str) -> dict[str, str] | None:
     return next((match.groupdict() for pattern in _PATTERNS if (match := pattern.fullmatch(text))), None)
 
 
-def supported(claims: Sequence[Claim], settings: NoSettings, source: Path | None) -> list[bool | None]:
+def supported(claims: Sequence[Claim], settings: NoSettings, source: Any) -> list[bool | None]:
     """Return the label of each claim; there are no settings, and no source is read."""
     del settings, source
     return [is_supported(claim.text, claim.references) for claim in claims]

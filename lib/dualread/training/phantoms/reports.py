@@ -34,10 +34,6 @@ def sentences(scene: Scene, *names: str | int) -> list[str]:
     rng, values = generator("report", *names), attributes(scene)
     rest = _ABOUT_LESIONS[rng.choice(len(_SHARES), p=_SHARES)] if scene.lesion_count else _WITHOUT_LESION
     wordings = (SENTENCES[stated][rng.integers(len(SENTENCES[stated]))] for stated in (*_ABOUT_IMAGE, *rest))
-    return [_capitalized(wording.format(**values)) for wording in wordings]
-
-
-def _capitalized(sentence: str) -> str:
-    for modality in ("ct", "mri"):
-        sentence = " ".join(word.upper() if word == modality else word for word in sentence.split(" "))
-    return sentence[0].upper() + sentence[1:]
+    values["modality"] = {"ct": "CT", "mri": "MRI"}.get(scene.modality, scene.modality)
+    written = (wording.format(**values) for wording in wordings)
+    return [sentence[0].upper() + sentence[1:] for sentence in written]
