@@ -5,12 +5,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import polars as pl
 
+from dualread.artifacts.tensors import write_tensors
 from dualread.readers.base import Answers, Examples, FittedReader, ViewAnswers, Weights, settings_of
+from dualread.readers.state_head import HEAD_FILE
 from dualread.schema.base import NoSettings
 
 D = 6
@@ -33,6 +36,12 @@ P_STATE = MappingProxyType({"steps": 300, "learning_rate": 1e-2, "l2": 1e-4})
 P_VISUAL = MappingProxyType({"steps": 300, "learning_rate": 1e-2, "l2": 1e-3})
 PRIOR = MappingProxyType({"pseudo_counts": 5})
 ROLES = ("fit",) * 7 + ("stop",) + ("calibration",) * 2
+
+
+def write_head(actor: Path) -> None:
+    """Write the head of an actor that was trained with a state signal."""
+    weight = np.linspace(-1, 1, 2 * D, dtype=np.float32).reshape(2, D)
+    write_tensors(actor / HEAD_FILE, {"weight": weight, "bias": np.array([0.5, -1.0], dtype=np.float32)}, {})
 
 
 def examples(

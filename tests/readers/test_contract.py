@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import inspect
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,6 +64,7 @@ SETTINGS = {
     "layer_probe": {**synthetic.P_STATE, "layer": 0.5},
     "after_thinking": synthetic.P_STATE,
     "linear_probe": {**synthetic.P_STATE, "state": "h_close"},
+    "state_head": {},
     "dualread_lm_polygraph.likelihood": {"estimator": "Perplexity", "tokens": "answer"},
     "dualread_lm_polygraph.entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
     "dualread_lm_polygraph.sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
@@ -116,7 +118,9 @@ def held_out(name: str) -> Answers:
 def fitted(name: str, examples: Examples, seed: int = 17) -> FittedReader:
     parents = {role: fitted(parent, examples, seed) for role, parent in PARENTS.get(name, {}).items()}
     module = module_of("readers", name)
-    weights = fit(module, examples, SETTINGS[name], parents, seed)
+    with tempfile.TemporaryDirectory() as actor:
+        synthetic.write_head(Path(actor))
+        weights = fit(module, examples, SETTINGS[name], parents, seed, Path(actor))
     return FittedReader(module=module, settings=settings_of(module, SETTINGS[name]), weights=weights, parents=parents)
 
 

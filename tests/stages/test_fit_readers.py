@@ -87,6 +87,20 @@ def fitted(inputs, tmp_path_factory):
     return fit_all(tmp_path_factory.mktemp("readers"), inputs)
 
 
+def test_the_head_of_an_actor_is_a_reader_and_an_actor_without_one_has_none(inputs, tmp_path):
+    synthetic.write_head(actor := shards.write_actor(tmp_path / "actor"))
+    spec, readers = spec_of("rlvr", reader=specs.method("head", "state_head")), {}
+    only = {name: inputs[name] for name in ("facts", "features")}
+    for name, folder in (("with", actor), ("without", inputs["actor"])):
+        (out := tmp_path / name).mkdir()
+        said = fit_readers.compute(spec, {**only, "actor": folder}, out)
+        readers[name] = load_reader(out / "reader.safetensors")
+    assert readers["with"].weights.tensors["bias"].tolist() == [0.5, -1.0]
+    assert readers["with"].provenance["features"] == ["h_close", "h_pre"]
+    assert readers["without"].unfitted == "the actor has no state_head.safetensors: it was trained without such a head"
+    assert said.endswith(f"its values will be dashes: {readers['without'].unfitted}")
+
+
 def test_a_target_takes_the_place_of_correctness_in_fitting_and_is_no_part_of_the_reader(inputs, fitted, tmp_path):
     settings = {**synthetic.P_STATE, "state": "h_close"}
     probe = specs.method("probe", "linear_probe", target=specs.method("rlvr", "verbalized"))

@@ -5,17 +5,19 @@ import textwrap
 import types
 
 import pytest
+import torch
 from tests import specs
 from tests import tiny as builder
 from tests.architectures import one_architecture as pytest_generate_tests  # noqa: F401
 from tests.tiny import GRPO, MODEL, image
+from trl.trainer.grpo_trainer import GRPOTrainer
 
 from dualread.models import prompts
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.schema.recorded import Facts
 from dualread.stages import build_manifest, draw_phantom
-from dualread.training import _grpo_trainer, dcpo, grpo, vl_calibration
+from dualread.training import _grpo_trainer, dcpo, grpo, state_signal, vl_calibration
 from dualread.training.job import Assignment, Job
 
 
@@ -58,9 +60,43 @@ def answered(tiny, job, monkeypatch):
     return make, ids
 
 
+@pytest.fixture
+def steps(monkeypatch):
+    """The weights before each step of AdamW, and the gradients that it gets, both by name."""
+    found, model, step = [], [], torch.optim.AdamW.step
+    read = GRPOTrainer.training_step
+
+    def noted(self, *arguments):
+        model[:] = [self.accelerator.unwrap_model(self.model)]
+        return read(self, *arguments)
+
+    def kept(self, *arguments, **named):
+        of = dict(model[0].named_parameters())
+        weights = {name: weight.detach().clone() for name, weight in of.items()}
+        found.append((weights, {name: weight.grad.clone() for name, weight in of.items() if weight.grad is not None}))
+        return step(self, *arguments, **named)
+
+    monkeypatch.setattr(GRPOTrainer, "training_step", noted)
+    monkeypatch.setattr(torch.optim.AdamW, "step", kept)
+    return found
+
+
+COMPLETION_TYPE = 0  # the token type of a completion in both families
+
+
+def with_completion(inputs, ids):
+    """Return the inputs of a prompt and the ids behind it; one row, without padding."""
+    given = dict(inputs)
+    for name, value in inputs.items():
+        if value.shape == inputs["input_ids"].shape:
+            after = ids if name == "input_ids" else [COMPLETION_TYPE] * len(ids)
+            given[name] = torch.cat([value, torch.tensor([after], dtype=value.dtype)], dim=1)
+    return given | {"attention_mask": torch.ones_like(given["input_ids"])}
+
+
 def _settings(given):
     """Return settings of GRPO, or of the first algorithm that has all of them."""
-    for algorithm in (grpo, dcpo, vl_calibration):
+    for algorithm in (grpo, dcpo, vl_calibration, state_signal):
         if set(given) <= set(algorithm.Settings.model_fields):
             return algorithm.Settings(**given)
     raise KeyError(set(given) - set(grpo.Settings.model_fields))

@@ -5,6 +5,7 @@ import os
 
 import pytest
 from tests import specs
+from tests.specs import changed
 from transformers import __version__
 
 from dualread.errors import ArtifactError, ConfigError
@@ -26,6 +27,15 @@ def gpus(monkeypatch):
         return job._rollout_gpus({"rollout_gpus": n} if n else {})
 
     return of
+
+
+def test_an_actor_may_draw_as_another_one(assignment):
+    def drawn(actor, **settings):
+        spec = changed(assignment.spec, actor=actor, settings={**assignment.spec.settings, **settings})
+        spec = changed(spec, reward=specs.training("dcpo", "dcpo").reward)
+        return changed(assignment, spec=spec).job().seed
+
+    assert drawn("signal", draws_as="rlvr") == drawn("rlvr") != drawn("signal")
 
 
 def test_every_process_has_gpus_of_its_own_behind_those_of_the_trainers(gpus):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tests.architectures import both
+from tests.training.conftest import with_completion
 from transformers import PrinterCallback
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -24,8 +25,6 @@ from dualread.training.grpo import train
 REWARDS = [1.0, 0.5, -0.5, 0.25]  # of the completions of `answered`, in each step
 KL = 0.5
 SETTINGS = {"completions_per_pass": 2, "kl_coefficient": KL, "learning_rate": 0.01}
-COMPLETION_TYPE = 0  # the token type of a completion in both families
-
 
 REWARD = types.SimpleNamespace(CONTRACT="single", reward=lambda found, **_: REWARDS[: len(found)])
 
@@ -40,36 +39,9 @@ def several(answered, request):
     return dataclasses.replace(made, questions=questions), [before + block for before, block in ids]
 
 
-@pytest.fixture
-def steps(monkeypatch):
-    """The weights before each step of AdamW, and the gradients that it gets, both by name."""
-    found, model, step = [], [], torch.optim.AdamW.step
-    read = GRPOTrainer.training_step
-
-    def noted(self, *arguments):
-        model[:] = [self.accelerator.unwrap_model(self.model)]
-        return read(self, *arguments)
-
-    def kept(self, *arguments, **named):
-        of = dict(model[0].named_parameters())
-        weights = {name: weight.detach().clone() for name, weight in of.items()}
-        found.append((weights, {name: weight.grad.clone() for name, weight in of.items() if weight.grad is not None}))
-        return step(self, *arguments, **named)
-
-    monkeypatch.setattr(GRPOTrainer, "training_step", noted)
-    monkeypatch.setattr(torch.optim.AdamW, "step", kept)
-    return found
-
-
 def log_probs(model, inputs, ids):
     """Return the log-probabilities of the ids behind a prompt, with their gradient; one row, without padding."""
-    given = dict(inputs)
-    for name, value in inputs.items():
-        if value.shape == inputs["input_ids"].shape:
-            after = ids if name == "input_ids" else [COMPLETION_TYPE] * len(ids)
-            given[name] = torch.cat([value, torch.tensor([after], dtype=value.dtype)], dim=1)
-    given["attention_mask"] = torch.ones_like(given["input_ids"])
-    logits = model(**given, use_cache=False).logits[0, -len(ids) - 1 : -1]
+    logits = model(**with_completion(inputs, ids), use_cache=False).logits[0, -len(ids) - 1 : -1]
     return logits.log_softmax(dim=-1)[range(len(ids)), ids]
 
 

@@ -14,7 +14,19 @@ from dualread.training.trainer import SECONDS
 from tests.with_vllm.conftest import ROOT
 
 PROGRAM = Path(__file__).with_name("trained.py")
-RIGHT = ("plain", "again", "apart", "asleep", "lora", "corrected", "dcpo", "vl_calibration", "resumed", "bfloat16")
+RIGHT = (
+    "plain",
+    "again",
+    "apart",
+    "asleep",
+    "lora",
+    "corrected",
+    "dcpo",
+    "vl_calibration",
+    "state_signal",
+    "resumed",
+    "bfloat16",
+)
 WRONG = ("stale", "stale head", "stale vision", "stale prefixes", "stale images", "causal image tokens")
 
 # Planted in how vLLM draws, and a word of what ends the training in its first step.
@@ -59,7 +71,9 @@ def of(result, name):
     return [row["value"] for row in result["log"] if row["name"] == name]
 
 
-@pytest.mark.parametrize("name", ["plain", "apart", "asleep", "lora", "corrected", "dcpo", "vl_calibration", "resumed"])
+@pytest.mark.parametrize(
+    "name", ["plain", "apart", "asleep", "lora", "corrected", "dcpo", "vl_calibration", "state_signal", "resumed"]
+)
 def test_rollouts_are_those_of_single_row_passes_of_the_policy_in_every_step(found, name):
     result = found[name]
     differences = of(result, "rollout_difference")

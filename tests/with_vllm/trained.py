@@ -38,7 +38,7 @@ from dualread.models.conditions import Asked
 from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import Core
 from dualread.schema.recorded import Facts
-from dualread.training import _rollouts, dcpo, grpo, vl_calibration
+from dualread.training import _rollouts, dcpo, grpo, state_signal, vl_calibration
 from dualread.training.job import Job
 from tests.tiny import GRPO, MODEL, build, image
 
@@ -52,6 +52,14 @@ def by_length(found: Any, **_: Any) -> list[float]:
 
 
 BY_LENGTH = types.SimpleNamespace(CONTRACT="single", reward=by_length, calibration_reward=by_length)
+
+
+def by_state(found: Any, *, state_confidence: list[float], **_: Any) -> list[float]:
+    """Return rewards in which the confidence of the head counts, too."""
+    return [length + c for length, c in zip(by_length(found), state_confidence, strict=True)]
+
+
+BY_STATE = types.SimpleNamespace(CONTRACT="single", reward=by_state, READS_STATE_CONFIDENCE=True)
 
 
 def job(
@@ -218,6 +226,11 @@ CASES: dict[str, tuple[Any, dict[str, Any], Callable[[], Any]]] = {
     "vl_calibration": (
         vl_calibration,
         {"patch_pixels": 14},
+        contextlib.nullcontext,
+    ),
+    "state_signal": (
+        state_signal,
+        {"weight": 0.5, "head_learning_rate": 0.01, "reward": BY_STATE},
         contextlib.nullcontext,
     ),
     "killed": (grpo, {"save_every": 1, "reward": dying(3)}, contextlib.nullcontext),

@@ -171,3 +171,24 @@ def _read_rest(
         offsets=offsets,
         cache=cache,
     )
+
+
+def states_before(
+    opened: Opened,
+    prompts: Sequence[EncodedPrompt],
+    completions: Sequence[Sequence[int]],
+    positions: Sequence[Sequence[int]],
+) -> Any:
+    """Return the final-layer states [positions of all rows, D] that predict the completion tokens at `positions`.
+
+    The state that predicts token t is that of the token before it: for 0, the last token of the prompt.
+    """
+    import torch
+
+    ids = [[*prompt.token_ids, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
+    states: dict[int, Any] = {}
+    for read in read_rows(opened, prompts, ids):
+        for k, i in enumerate(read.rows):
+            before = len(prompts[i].token_ids) - 1 - read.start
+            states[i] = read.states[k, [before + t for t in positions[i]]]
+    return torch.cat([states[i] for i in range(len(prompts))])

@@ -1,11 +1,13 @@
 """What the file of a reader defines, and the types that it takes and returns.
 
 A reader is a module with the function `score(reader, answers) -> Scores`. Where something is fitted, it also has
-`fit(examples, settings, parents, seed) -> Weights`. `declarations` lists the literals that it may declare.
+`fit(examples, settings, parents, seed) -> Weights`; where the actor brings the weights, `weights_of(actor) -> Weights`
+reads them in the actor's folder. `declarations` lists the literals that it may declare.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,8 +106,15 @@ def settings_of(module: str, settings: Wire) -> Section:
     return getattr(load(module), "Settings", NoSettings).from_spec(settings, f"{module}: settings")
 
 
-def fit(module: str, examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
-    """Fit the reader called `module`; a reader without `fit` has no weights.
+def fit(
+    module: str,
+    examples: Examples,
+    settings: Wire,
+    parents: Mapping[str, FittedReader],
+    seed: int,
+    actor: Path | None = None,
+) -> Weights:
+    """Fit the reader called `module`; a reader without `fit` has no weights, or those that the actor brings.
 
     Args:
         module: Such as "readers.psr".
@@ -113,11 +122,12 @@ def fit(module: str, examples: Examples, settings: Wire, parents: Mapping[str, F
         settings: What the reader's class `Settings` declares.
         parents: Fitted readers by role.
         seed: Seed of the reader's own generator.
+        actor: The folder of the actor, for a reader whose weights it brings.
 
     Raises:
         ConfigError: There is no such reader, or a setting is missing, unknown, or not allowed.
         UnfittedError: The reader, or one that it builds on, cannot be fitted on these examples: a class is missing,
-            they are separable, a computation does not converge, or a weight is not finite.
+            they are separable, a computation does not converge, or a weight is not finite. Or the actor brings none.
         ReaderError: `fit` returned something else.
     """
     chosen = settings_of(module, settings)
@@ -126,7 +136,10 @@ def fit(module: str, examples: Examples, settings: Wire, parents: Mapping[str, F
             raise UnfittedError(f"{role} ({parent.provenance.get('method', parent.module)}): {parent.unfitted}")
     reader = load(module)
     try:
-        weights = reader.fit(examples, chosen, parents, seed) if hasattr(reader, "fit") else Weights()
+        if hasattr(reader, "weights_of"):
+            weights = reader.weights_of(actor)
+        else:
+            weights = reader.fit(examples, chosen, parents, seed) if hasattr(reader, "fit") else Weights()
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise UnfittedError(f"{module}: the computation fails ({in_a_line(error)}).") from error
     _check_type(weights, Weights, f"{module}: fit")
@@ -135,12 +148,10 @@ def fit(module: str, examples: Examples, settings: Wire, parents: Mapping[str, F
     return weights
 
 
-def fit_or_reason(
-    module: str, examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int
-) -> tuple[Weights, str | None]:
+def fit_or_reason(module: str, *arguments: Any) -> tuple[Weights, str | None]:
     """Return what `fit` returns, and None; or no weights, and the reason why it cannot be fitted."""
     try:
-        return fit(module, examples, settings, parents, seed), None
+        return fit(module, *arguments), None
     except UnfittedError as error:
         return Weights(), str(error)
 

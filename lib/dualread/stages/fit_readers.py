@@ -40,7 +40,7 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     if teacher is not None:
         labeled, unfitted = labels_by(teacher, examples)
     if unfitted is None and not spec.uncalibrated:
-        weights, unfitted = fit_or_reason(module, labeled, spec.settings, parents, seed)
+        weights, unfitted = fit_or_reason(module, labeled, spec.settings, parents, seed, inputs["actor"])
     states = None
     if "features" in inputs:
         header = states_of_shard(inputs["features"] / "features.safetensors", where)

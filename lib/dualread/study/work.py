@@ -156,7 +156,8 @@ def _trained(study: PlannedStudy, backbone: str, actor: str) -> Iterator[Work]:
     at_work = 1 + (settings.rollout_gpus or 0)
     options: Any = {"backbone": backbone, "gpus": settings.processes * at_work}
     rows = [study.work("train_actor", f"{algorithm} completions", n, unit="learning", jobs=1, **options)]
-    extra = plugins.declared("training", algorithm, "EXTRA_PASSES") or 0
+    made = (("training", algorithm), ("rewards", study.config["actors"][actor]["reward"]))
+    extra = sum(plugins.declared(family, name, "EXTRA_PASSES") or 0 for family, name in made)
     if passes := extra + (rows[0].gpus > 0 and settings.kl_coefficient != 0):
         rows.append(study.work("train_actor", "extra passes", n * passes, unit="extra pass", **options))
     if rows[0].gpus:

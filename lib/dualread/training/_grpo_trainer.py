@@ -5,6 +5,7 @@ private methods are overridden, because it has none for what they do. Each says 
 """
 
 import contextlib
+import functools
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,7 +82,8 @@ class ActorTrainer(GRPOTrainer):
             raise TrainingError(f"training: {what}. Expected a model that it knows. Train it elsewhere.") from error
 
     def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
-        loss = super().compute_loss(model, inputs, *arguments, **named)
+        computed = functools.partial(super().compute_loss, model, inputs, *arguments, **named)
+        loss = self.algorithm.loss(self, inputs, computed)
         self.comparison.add(self.log_probs, inputs["row"].tolist())
         # Completions were drawn from the policy of the first step that learns from them; in later steps, it has moved.
         if self.engine is not None and self.state.global_step % self.job.settings.num_iterations == 0:

@@ -56,7 +56,7 @@ def train(job: Job) -> list[dict[str, Any]]:
 class Dcpo(Algorithm):
     """GRPO with an advantage of its own for each token."""
 
-    has_advantages = True
+    teaches_without_spread = True
 
     def __init__(self, reward: ModuleType, settings: Settings):
         """Take the reward's module, and how an actor is trained."""

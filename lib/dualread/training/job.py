@@ -138,6 +138,7 @@ class Assignment(Section):
     def job(self, rollout_gpus: Sequence[str] = ()) -> Job:
         """Return the job; it does not depend on the order of the manifest's rows."""
         spec = self.spec
+        settings: TrainingSettings = self._algorithm.Settings.from_spec(spec.settings, "actor settings")
         manifest = read_table(self.manifest, MANIFEST).sort("sample_id")
         return Job(
             checkpoint=self.checkpoint,
@@ -148,8 +149,8 @@ class Assignment(Section):
             images=self.images,
             backbone_settings=spec.model,
             reward=plugins.load_module(spec.reward.module),
-            settings=self._algorithm.Settings.from_spec(spec.settings, "actor settings"),
-            seed=derive_seed("actor", spec.backbone, spec.actor, spec.seed),
+            settings=settings,
+            seed=derive_seed("actor", spec.backbone, settings.draws_as or spec.actor, spec.seed),
             out=self.out,
             scratch=self.scratch,
             checkpoints=self.checkpoints,

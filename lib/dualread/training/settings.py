@@ -136,6 +136,9 @@ class TrainingSettings(Section):
     """The correction for what `rollouts` sampled (TRL: `vllm_importance_sampling_correction`, there on by default);
     none by default."""
 
+    draws_as: Name | None = None
+    """An actor by whose name the order of the questions and the rollouts are seeded, by default the actor's own name.
+    Actors with one name see the same questions and random numbers, so that they differ by what teaches them alone."""
     may_learn_nothing: bool = False
     """Whether a training may end in which no step moved a weight, or all completions of every question had the same
     reward; by default, that is an error."""

@@ -57,11 +57,11 @@ class Algorithm:
 
     Attributes:
         reads_rows: Whether `columns` reads rows with the trained model, in each step and whatever samples.
-        has_advantages: Whether completions differ in their `advantages` although the rewards of a group are equal.
+        teaches_without_spread: Whether a step may teach something although the rewards of each group are equal.
     """
 
     reads_rows = False
-    has_advantages = False
+    teaches_without_spread = False
 
     def columns(self, trainer: "ActorTrainer", completions: Sequence[Sequence[int]]) -> dict[str, list[Any]]:
         """Return what the reward gets besides, one value per completion; they are those of `trainer.rows`."""
@@ -79,6 +79,14 @@ class Algorithm:
     def advantages(self, output: Mapping[str, Any]) -> Any:
         """Return the advantages of a step [n], or of its tokens [n, tokens]; `output` is what TRL has made of it."""
         return output["advantages"]
+
+    def loss(self, trainer: "ActorTrainer", inputs: Mapping[str, Any], computed: Callable[[], Any]) -> Any:
+        """Return the loss of a pass; `computed` computes that of GRPO, with the pass through the model."""
+        return computed()
+
+    def callbacks(self) -> list[Any]:
+        """Return callbacks of the trainer: what they write to a checkpoint when it is saved belongs to it."""
+        return []
 
 
 def run(job: Job, algorithm: Algorithm) -> list[dict[str, Any]]:
@@ -122,7 +130,7 @@ def _train(job: Job, algorithm: Algorithm, options: Any, engine: CheckedRollouts
         args=options,
         train_dataset=_dataset(job.questions, job.references, job.images, order),
         processing_class=load_processor(job.checkpoint, job.model),
-        callbacks=[_step_callback(job, steps)],
+        callbacks=[*algorithm.callbacks(), _step_callback(job, steps)],
         **_lora.given_to_trainer(job, model),
     )
     trainer.remove_callback(PrinterCallback)
@@ -132,7 +140,7 @@ def _train(job: Job, algorithm: Algorithm, options: Any, engine: CheckedRollouts
         trainer.train(resume_from_checkpoint=_resume_from(job, first=trainer.is_world_process_zero()))
     log = _log_rows(trainer.state.log_history)
     without_spread, groups, unmoved, _ = counted(log, settings.prompts_per_step)
-    nothing = unmoved == steps or (without_spread == groups and not algorithm.has_advantages)
+    nothing = unmoved == steps or (without_spread == groups and not algorithm.teaches_without_spread)
     if nothing and not settings.may_learn_nothing:
         raise TrainingError(
             f"training: nothing was learned: {without_spread} of {groups} groups had rewards without spread, {unmoved}"

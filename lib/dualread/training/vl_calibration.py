@@ -33,7 +33,7 @@ from dualread.grading.parse import block_span
 from dualread.models.backbones import parts
 from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
-from dualread.models.prefixes import read_rows
+from dualread.models.prefixes import states_before
 from dualread.schema.base import Positive
 from dualread.seeding import generator
 from dualread.training._reference import asked_in, for_sampling
@@ -191,31 +191,14 @@ def measure(
         prefixes = [completions[i][: tokens[i][-1]] for i in part]
         positions = [tokens[i] for i in part]
         with torch.no_grad():
-            clean, blackened = (_states(opened, [views[i][side] for i in part], prefixes, positions) for side in (0, 1))
+            clean, blackened = (
+                states_before(opened, [views[i][side] for i in part], prefixes, positions) for side in (0, 1)
+            )
             kl, entropy = _compare(opened.model, clean, blackened, temperature)
         split = np.cumsum([len(p) for p in positions])[:-1]
         for i, block_kl, block_entropy in zip(part, np.split(kl, split), np.split(entropy, split), strict=True):
             blocks[i] = Block(tokens=tokens[i], kl=block_kl, entropy=block_entropy)
     return blocks
-
-
-def _states(
-    opened: Opened,
-    prompts: Sequence[EncodedPrompt],
-    prefixes: Sequence[Sequence[int]],
-    positions: Sequence[Sequence[int]],
-) -> Any:
-    """Return the final-layer states [tokens of all rows, D] that predict the completion tokens at `positions`."""
-    import torch
-
-    ids = [[*prompt.token_ids, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
-    states: dict[int, Any] = {}
-    for read in read_rows(opened, prompts, ids):
-        for k, i in enumerate(read.rows):
-            # The state before a token predicts it.
-            before = len(prompts[i].token_ids) - 1 - read.start
-            states[i] = read.states[k, [before + t for t in positions[i]]]
-    return torch.cat([states[i] for i in range(len(prompts))])
 
 
 def _compare(model: Any, clean: Any, blackened: Any, temperature: float) -> tuple[np.ndarray, np.ndarray]:

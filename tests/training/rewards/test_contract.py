@@ -13,9 +13,10 @@ REWARDS = [plugins.load("rewards", name) for name in plugins.known("rewards")]
 @pytest.mark.parametrize("reward", REWARDS, ids=lambda module: module.__name__)
 def test_the_train_log_gets_accuracy_validity_and_confidence(reward):
     found = base.verdicts(["<answer>lung</answer>", ""], [["lung"], ["lung"]], reward.CONTRACT)
-    # Columns that one trainer measures for its reward; other rewards ignore them.
+    # Columns that one training measures for its reward; other rewards ignore them.
     measured = {name: [None, None] for name in ("visual_certainty", "visual_kl", "visual_entropy")}
     measured["reference_answers"] = [["lung"], ["lung"]]
+    measured["state_confidence"] = [0.5, 0.5]
     assert len(reward.reward(found, **measured)) == 2
     more = reward.terms(found, **measured) if hasattr(reward, "terms") else {}
     assert all(len(values) == 2 for values in more.values())

@@ -6,4 +6,5 @@ Entry points of a plugin:
         on the completions (`base.Verdict`), `columns` what the training's rows hold.
     terms(verdicts, **columns) -> dict[str, list[float]]: More quantities for the train log than those of every reward
         (`base.terms`), with one value per completion; none by default.
+    EXTRA_PASSES: As of an algorithm (`dualread.training`), of passes that the columns take which the reward reads.
 """
