@@ -19,6 +19,9 @@ def test_by_hand():
     assert answer_metrics.unique_confidences(ROWS) == 3.0
     assert answer_metrics.endpoint_share(ROWS) == 0.75
     assert answer_metrics.imputed_share(rows((0.5, True))) == 1.0
+    # Shares 1/4, 1/2 and 1/4: 2 bits / 4 + 1 bit / 2 + 2 bits / 4.
+    assert answer_metrics.confidence_entropy(ROWS) == 1.5
+    assert answer_metrics.confidence_entropy(rows(*[(0.3, False)] * 7)) == 0.0
 
 
 def test_an_imputed_half_is_no_value_of_the_channel():

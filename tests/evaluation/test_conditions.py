@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from dualread.evaluation.columns import Columns
-from dualread.evaluation.conditions import CONDITION_METRICS, condition_rows, undefined_rows
+from dualread.evaluation.conditions import CONDITION_METRICS, changed_row, condition_rows, undefined_rows
 from dualread.evaluation.pair_metrics import limits
 from dualread.evaluation.side_by_side import conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
@@ -89,3 +89,15 @@ def test_the_papers_conditions_alone_get_no_rows():
     assert conditions_of(["original", "donor", "shuffled_image", "donor_fixed_prefix"]) == []
     assert conditions_of(["donor", "noisy", "original"]) == ["original", "donor", "noisy"]
     assert list(condition_rows({}, DRAWS)) == []
+
+
+def test_answers_that_changed_are_counted_whatever_is_missing():
+    def graded(answers):
+        images = {"image_id": ["i", "i", "j", "k"], "canonical_answer": answers}
+        return pl.DataFrame({"sample_id": list("abcd"), **images}, schema_overrides={"canonical_answer": pl.String})
+
+    own, other = graded(["lung", None, "left", None]), graded(["lung", None, "right", "yes"])
+    row = changed_row(own, other, {"i": "p", "j": "q", "k": "q"}, "slake/test")
+    assert (row["metric"], row["estimate"], row["n"], row["n_clusters"]) == ("answers_changed", 0.5, 4, 2)
+    assert row["low"] < 0.5 < row["high"]
+    assert changed_row(own, own, {"i": "p", "j": "q", "k": "q"}, "slake/test")["estimate"] == 0.0

@@ -656,6 +656,41 @@ MUTANTS = (
     ),
     # --- further metrics and trainings
     Mutant(
+        "a detached head trains the states",
+        "training/state_signal.py",
+        "states.detach() if self._settings.detach else states",
+        "states",
+        ("training/test_state_signal.py",),
+    ),
+    Mutant(
+        "the head learns from the state before the answer is closed",
+        "training/state_signal.py",
+        "width + self._close[row]",
+        "width + self._close[row] - 1",
+        ("training/test_state_signal.py",),
+    ),
+    Mutant(
+        "a training goes on without the moments of its head",
+        "training/state_signal.py",
+        'self.optimizer.load_state_dict(saved["optimizer"])',
+        "pass",
+        ("training/test_state_signal.py",),
+    ),
+    Mutant(
+        "two answers that are missing count as changed",
+        "evaluation/conditions.py",
+        '.ne_missing(others["canonical_answer"])',
+        '.ne(others["canonical_answer"]).fill_null(True)',
+        ("evaluation/test_conditions.py",),
+    ),
+    Mutant(
+        "an arm draws other rollouts than the actor that it names",
+        "training/job.py",
+        "settings.draws_as or spec.actor",
+        "spec.actor",
+        ("training/test_job.py",),
+    ),
+    Mutant(
         "exactly 95% of the correct rows are too few",
         "evaluation/metrics/discrimination.py",
         "20 * np.cumsum(right) > right.sum()",

@@ -10,7 +10,7 @@ from dualread.evaluation.pair_metrics import COMPARABLE
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.jackknife import pair_shifts
 from dualread.evaluation.statistics.t_intervals import logit_interval
-from dualread.schema.columns import METRICS, all_schemas
+from dualread.schema.columns import GRADED, METRICS, all_schemas
 from dualread.schema.metrics import Bootstrap, ComputeMetricsSpec, Metrics
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import RUN, cell, control_cell
@@ -145,6 +145,22 @@ def test_thresholds_are_chosen_on_answers_that_are_evaluated(tmp_path):
     del inputs["manifest/slake/test"]
     with pytest.raises(ArtifactError, match=r"no input 'manifest/slake/test'\. Given: graded/slake/test/donor"):
         compute_metrics.compute(SPEC, inputs, tmp_path)
+
+
+def test_answers_are_compared_with_those_of_another_actor_where_a_study_names_one(tmp_path):
+    inputs, out = inputs_of(tmp_path), tmp_path / "out"
+    out.mkdir()
+    grades = read_table(inputs["graded/slake/test/original"] / "graded.parquet", GRADED)
+    other = grades.with_columns(
+        canonical_answer=pl.when(pl.int_range(len(grades)) < 10).then(pl.lit("another")).otherwise("canonical_answer")
+    )
+    inputs["compared/slake/test/original"] = save(tmp_path / "other", other, "graded")
+    compute_metrics.compute(SPEC, inputs, out)
+    [row] = read_table(out / "metrics.parquet", METRICS).filter(metric="answers_changed").iter_rows(named=True)
+    assert (row["subset"], row["estimate"], row["n"]) == ("all", 0.25, 40)  # 10 of 40
+    inputs["compared/slake/test/original"] = save(tmp_path / "fewer", other.head(39), "graded")
+    with pytest.raises(ArtifactError, match="must hold the same questions"):
+        compute_metrics.compute(SPEC, inputs, out)
 
 
 def test_a_study_may_name_further_metrics_and_is_the_same_without_them(tmp_path):

@@ -48,6 +48,8 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
             {"contrasts": {"rlcr": {"datasets": ["slake", "ood6", "ood_ccg", "x"]}}},
             "contrasts.rlcr.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
         ),
+        ({"actors": {"rlcr": {"settings": {"draws_as": "x"}}}}, "actors.rlcr.settings.draws_as: 'x' is not in actors."),
+        ({"metrics": {"changed_from": "x"}}, "metrics.changed_from: 'x' is not in actors. Known: base, rlvr, "),
         ({"tables": {"significance": {"method": "x"}}}, "tables.significance.method: 'x' is not in methods."),
         ({"methods": {"psr": None}}, "methods.dualread.parents.pre: 'psr' is not in methods."),
     ],

@@ -58,7 +58,7 @@ def test_the_program_prints_a_section_a_table_or_both(capsys):
     assert json.loads(capsys.readouterr().out) == json_schema()
     assert main(["schema", "grpo"]) == 0
     said = capsys.readouterr().out
-    assert "plugins.training.{dcpo,grpo,vl_calibration}.group_size" in said
+    assert "plugins.training.{dcpo,grpo,state_signal,vl_calibration}.group_size" in said
     assert "plugins.rollouts" not in said
     assert main(["schema", "replays"]) == 1
     assert "Did you mean 'replay'?" in capsys.readouterr().err

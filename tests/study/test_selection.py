@@ -170,6 +170,12 @@ def test_a_contrast_stays_if_both_of_its_methods_do_and_a_comparison_if_its_meth
     assert "paired" in study["tables"]
 
 
+def test_answers_are_compared_with_those_of_an_actor_that_is_left():
+    compared = {"metrics": {"changed_from": "rlcr"}}
+    assert selected({"actors": ["rlvr", "rlcr"]}, compared)["metrics"]["changed_from"] == "rlcr"
+    assert "changed_from" not in selected({"actors": ["rlvr"]}, compared)["metrics"]
+
+
 def test_a_contrast_keeps_its_selected_data_sets_and_the_means():
     contrast = selected({"datasets": ["slake"]})["contrasts"]["rlcr"]
     assert contrast["datasets"] == ["slake", "ood6", "ood_ccg"]

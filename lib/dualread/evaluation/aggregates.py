@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS
+from dualread.evaluation.conditions import ANSWERS_CHANGED
 from dualread.evaluation.estimates import SUBSETS
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import is_rate
@@ -30,7 +31,7 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
         ood_ccg: The data sets of `ood_ccg`; may be empty.
     """
     of_thresholds = sorted(filter(is_rate, metrics["metric"].unique()))
-    further = [name for name in FURTHER_METRICS if name in set(metrics["metric"])]
+    further = [name for name in (*FURTHER_METRICS, ANSWERS_CHANGED.name) if name in set(metrics["metric"])]
     names = {
         "ood6": (tuple(ood), (*RATES["ood6"], *further, *of_thresholds)),
         "ood_ccg": (tuple(ood_ccg), RATES["ood_ccg"]),

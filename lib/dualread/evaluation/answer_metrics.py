@@ -67,6 +67,16 @@ def endpoint_share(rows: Columns) -> float:
     return int(np.count_nonzero((valid == 0.0) | (valid == 1.0))) / len(valid)
 
 
+def confidence_entropy(rows: Columns) -> float:
+    """Return the entropy of the valid confidences, in bits: 1 if there are two that are equally frequent.
+
+    Raises:
+        UndefinedMetricError: No row has a valid confidence.
+    """
+    n = np.unique(_valid(rows), return_counts=True)[1]
+    return float(np.log2(n.sum()) - (n * np.log2(n)).sum() / n.sum())
+
+
 def _valid(rows: Columns) -> np.ndarray:
     valid = rows["confidence"][~rows["imputed"]]
     if len(valid) == 0:
@@ -324,12 +334,18 @@ PREDICTION_REJECTION_RATIO = AnswerMetric(
     value=on_columns(selective.prediction_rejection_ratio, "confidence", "correct"),
     is_signed=True,
 )
+CONFIDENCE_ENTROPY = AnswerMetric(
+    name="confidence_entropy",
+    head="Entropy",
+    value=confidence_entropy,
+    largest=inf,
+)
 
 FURTHER_METRICS: dict[str, AnswerMetric] = {
     metric.name: metric
     for metric in (
         *(ECE_EQUAL_MASS, LOG_LOSS, *BRIER_PARTS),
-        *(AUPR_ERRORS, ERROR_RATE, FPR_AT_95_TPR, AUARC, E_AURC, PREDICTION_REJECTION_RATIO),
+        *(AUPR_ERRORS, ERROR_RATE, FPR_AT_95_TPR, AUARC, E_AURC, PREDICTION_REJECTION_RATIO, CONFIDENCE_ENTROPY),
     )
 }
 ALL_METRICS = ANSWER_METRICS | FURTHER_METRICS

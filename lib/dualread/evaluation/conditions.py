@@ -2,7 +2,7 @@
 
 In the metrics table the subset is condition:<name>. Each answer is compared with the answer of the same question under
 the condition `original`, whose own values are beside them as condition:original. Beside these are the metrics per
-content family, family:<name>.
+content family, family:<name>, and the share of answers that differ from those of another actor.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,10 +15,10 @@ from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR
 from dualread.evaluation.columns import Columns, decisive, on_columns
 from dualread.evaluation.estimates import Estimate, measure, noise_floor, undefined, with_limits
 from dualread.evaluation.join import Rows
-from dualread.evaluation.metric import PairMean, PairMetric
+from dualread.evaluation.metric import Metric, PairMean, PairMetric
 from dualread.evaluation.metrics import calibration_error, discrimination, grounding
 from dualread.evaluation.pair_metrics import drop, limits, of_sample, preference
-from dualread.evaluation.side_by_side import ORIGINAL
+from dualread.evaluation.side_by_side import ORIGINAL, check_same_questions
 from dualread.evaluation.statistics.bootstrap import ClusterDraws, image_cluster_replicates, including, interval
 from dualread.evaluation.statistics.clusters import Clusters
 from dualread.evaluation.statistics.kernels import auroc_kernel
@@ -95,6 +95,10 @@ CONDITION_METRICS: Mapping[str, PairMetric] = {
     "decisive_pairs": of_sample("decisive_pairs", _DECISIVE, "pairs", images=_IMAGE),
     "ccg_few_sources": of_sample("ccg_few_sources", _DECISIVE, "few_sources", images=_IMAGE),
 }
+
+
+# Of the original images: the share of questions to which another actor gives another answer in canonical form.
+ANSWERS_CHANGED = Metric(name="answers_changed", head="Changed", is_of_actor=True)
 
 
 def condition_rows(conditions: Mapping[str, Rows], draws: ClusterDraws) -> Iterator[dict]:
@@ -176,3 +180,26 @@ def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ClusterDra
         for rows, n_clusters in [(Columns.of(frame), frame["cluster_id"].n_unique())]
         for name, metric in metrics.items()
     ]
+
+
+def changed_row(answers: pl.DataFrame, others: pl.DataFrame, clusters: Mapping[str, str], where: str) -> dict:
+    """Return the mapping of `ANSWERS_CHANGED` as `estimates.estimate` does.
+
+    Args:
+        answers: The graded answers of an actor to one (data set, split), sorted by sample_id.
+        others: Those of the actor that it is compared with.
+        clusters: The cluster of each image.
+        where: What errors name.
+
+    Raises:
+        ArtifactError: They are not answers to the same questions.
+    """
+    check_same_questions(where, answers, "answers", others, "those that they are compared with")
+    changed = answers["canonical_answer"].ne_missing(others["canonical_answer"]).to_numpy()
+    image = answers["image_id"].replace_strict(clusters).rank("dense").to_numpy()
+    sizes = {"n": len(answers), "n_clusters": len(np.unique(image))}
+    name = ANSWERS_CHANGED.name
+    if not len(answers):
+        return undefined("all", name, "no rows")._asdict()
+    row = Estimate(subset="all", metric=name, estimate=float(changed.mean()), low=None, high=None, reason=None, **sizes)
+    return with_limits(row, share_interval(changed, image), image)._asdict()

@@ -49,6 +49,7 @@ METRICS = {
     "prediction_rejection_ratio": (
         "1 if rejection by confidence keeps the fewest errors, 0 as by chance, negative if worse"
     ),
+    "confidence_entropy": "entropy of the valid confidences in bits; 0 if all answers have the same",
     "natural_ccg_auc": "share of decisive pairs with more confidence on the right image; .5 is no response",
     "strict_ccg_auc": "natural_ccg_auc of the pairs whose two answers are equal; .5 is no response",
     "accuracy_real": "share of correct answers on the right images of pairs",

@@ -9,7 +9,9 @@ from dualread.schema.readers import AppliedReader
 
 # What others report besides (`evaluation.answer_metrics.FURTHER_METRICS`): with intervals, and the others.
 FurtherCompared = Literal["log_loss", "aupr_errors", "fpr_at_95_tpr", "e_aurc"]
-_WithoutReplicates = Literal["error_rate", "ece15_equal_mass", "auarc", "prediction_rejection_ratio"]
+_WithoutReplicates = Literal[
+    "error_rate", "ece15_equal_mass", "auarc", "prediction_rejection_ratio", "confidence_entropy"
+]
 _BrierPart = Literal["brier_reliability", "brier_resolution", "brier_uncertainty"]
 FurtherMetric = Literal[FurtherCompared, _BrierPart, _WithoutReplicates]
 
@@ -45,6 +47,13 @@ class Metrics(Section):
     """Risks for which the coverage is reported."""
     further: Distinct[FurtherMetric] | None = None
     """Metrics that are computed besides; the tables estimators, field, intervals and paired have columns for them."""
+    changed_from: Name | None = None
+    """An actor with whose answers those of every actor are compared, seed by seed: the metric answers_changed."""
+
+    @property
+    def named(self) -> list[str]:
+        """The metrics that are computed because the study names them, or an actor to compare with."""
+        return [*(self.further or ()), *(["answers_changed"] if self.changed_from else [])]
 
 
 class Contrast(Section):

@@ -10,6 +10,7 @@ import polars as pl
 from dualread.artifacts.tables import read_table, scan_table
 from dualread.data.questions.roles import unit_of
 from dualread.errors import ArtifactError
+from dualread.evaluation.conditions import changed_row
 from dualread.evaluation.join import Joined, join
 from dualread.schema.columns import GRADED, MANIFEST, PAIRS, Schema
 from dualread.schema.tables import Shown
@@ -21,6 +22,7 @@ _SHARED = {schema.name: schema for schema in (GRADED, MANIFEST, PAIRS)}
 _MOST_KEPT = 2**20
 # The columns that a join uses.
 _OF_PREDICTIONS = ("sample_id", "confidence", "imputed")
+_OF_ANSWERS = ("sample_id", "image_id", "canonical_answer")
 _OF_GRADED = ("sample_id", "image_id", "canonical_answer", "correct")
 _OF_MANIFEST = ("image_id", "cluster_id", "patient_id")
 _OF_PAIRS = ("sample_id", "source_image_id", "donor_image_id")
@@ -69,6 +71,20 @@ def read_joined(
             if name.startswith(prefix)
         },
     )
+
+
+def changed_rows(shard: tuple[str, str], manifest: pl.DataFrame, inputs: Mapping[str, Path]) -> list[dict]:
+    """Return the row of a (data set, split) that says how many answers changed; none if they are compared with none.
+
+    Raises:
+        ArtifactError: The answers are not to the same questions.
+    """
+    name = "/".join((*shard, "original"))
+    if f"compared/{name}" not in inputs:
+        return []
+    answers, others = (read(inputs, f"{kind}/{name}", GRADED, _OF_ANSWERS) for kind in ("graded", "compared"))
+    clusters = dict(manifest.select("image_id", "cluster_id").unique().iter_rows())
+    return [changed_row(answers, others, clusters, "/".join(shard))]
 
 
 def with_units(shown: S, inputs: Mapping[str, Path], labels: Mapping[str, str]) -> S:

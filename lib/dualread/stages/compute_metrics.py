@@ -2,7 +2,8 @@
 
 inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
          pairs/<dataset>/<split> where the data set admits donors; of reports, whose claims are in that manifest and in
-         those pairs, questions/<dataset>/<split>: resamples are those of all images, with claims or without
+         those pairs, questions/<dataset>/<split>: resamples are those of all images, with claims or without;
+         compared/<dataset>/<split>/original: the graded answers of the actor that answers_changed compares with
 output:  metrics.parquet
          replicates.safetensors: what tables need to compare methods on all questions, at <dataset>/<split>/<metric>. Of
          metrics of answers, float64 [B]: the metric in every resample of the images, NaN where it is undefined; all
@@ -36,7 +37,7 @@ from dualread.evaluation.without_confidences import without_confidences
 from dualread.schema.columns import MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
 from dualread.stages._claims import counted
-from dualread.stages._joined import read, read_joined
+from dualread.stages._joined import changed_rows, read, read_joined
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id", "cluster_id", "patient_id")
 
@@ -49,7 +50,7 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     """
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
-        target, further, rows = spec.metrics.target_risk_percent, spec.metrics.further or (), []
+        target, further, rows = spec.metrics.target_risk_percent, spec.metrics.named, []
         for dataset, split in shards:
             prefix, manifest = f"graded/{dataset}/{split}/", _manifest((dataset, split), inputs)
             conditions = conditions_of(name.removeprefix(prefix) for name in inputs if name.startswith(prefix))
@@ -115,6 +116,7 @@ def _judged(
         *threshold_rows(cell.answers, thresholds),
         *condition_rows(conditions, draws),
         *counted(shard, inputs),
+        *changed_rows(shard, manifest, inputs),
     ]
     rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
     return rows, kept, (len(answers), n_pairs)

@@ -19,6 +19,7 @@ class RunIdentity:
     Attributes:
         run: Backbone, actor, and seed.
         checkpoint: The actor whose checkpoint answers, if it is another one.
+        compared: The actor with whose answers those of the run are compared, if there is one.
         shard: Data set, split, and condition; of what is fitted, those that it is fitted on.
         reader: A method, the module of its reader, and by role the methods that it builds on.
         transfer: The method, actor and seed of the reader that it applies, if it applies another one's.
@@ -28,6 +29,7 @@ class RunIdentity:
 
     run: Mapping[str, Any]
     checkpoint: str | None
+    compared: str | None
     shard: Mapping[str, str]
     reader: Mapping[str, Any]
     about: frozenset[str]
@@ -47,6 +49,7 @@ class RunIdentity:
         return cls(
             run={name: spec[name] for name in run if name in spec},
             checkpoint=spec.get("same_as"),
+            compared=spec.get("metrics", {}).get("changed_from"),
             shard=shard,
             reader=spec.get("reader") or {name: spec[name] for name in ("method",) if name in spec},
             about=frozenset(filter(None, about)),
@@ -82,8 +85,12 @@ def _differences(made: RunIdentity, kind: str, *words: str, identity: RunIdentit
     if kind == "reader" and made.transfer:
         yield from _unequal({**identity.run, **identity.reader}, {**made.run, **made.reader, **made.transfer})
         return
-    is_checkpoint = kind == "actor" and made.checkpoint
-    yield from _unequal(identity.run, {**made.run, "actor": made.checkpoint} if is_checkpoint else made.run)
+    expected = {**made.run}
+    if kind == "actor" and made.checkpoint:
+        expected["actor"] = made.checkpoint
+    elif kind == "compared":  # perhaps of another seed
+        expected = {"backbone": made.run["backbone"], "actor": made.compared}
+    yield from _unequal(identity.run, expected)
     if kind == "parent":
         yield from _unequal({"reader": identity.reader}, {"reader": made.reader["parents"].get(words[0])})
         # It may be fitted on another split: a map of confidences on validation answers, what it maps on training ones.

@@ -45,12 +45,28 @@ class MetricArtifacts(ArtifactPaths):
 
         reports = [shard for shard in shards if self._shards.has_claims(shard[0])]
         questions = {f"questions/{d}/{s}": self.at("manifests", d, s) for d, s, _ in reports}
-        return {**self.answers(w, ("graded",), shards), **self.judged_pairs(w, shards), **questions}, [
+        inputs = {**self.answers(w, ("graded",), shards), **self.judged_pairs(w, shards), **questions}
+        return {**inputs, **self._compared(w, shards)}, [
             self.entry(
                 self.of_actor("metrics", w, method), spec(method), predictions=self.of_actor("predictions", w, method)
             )
             for method in self._shards.methods_of(w.actor)
         ]
+
+    def _compared(self, w: Any, shards: Sequence[Shard]) -> dict[str, str]:
+        """Return the answers of the actor that answers are compared with, of the same seed if it has that.
+
+        Two reports have no claims in common.
+        """
+        if (actor := self._study.metrics.changed_from) is None:
+            return {}
+        seeds = self._shards.seeds(w.backbone, actor)
+        run = Run(w.backbone, actor, int(w.seed) if int(w.seed) in seeds else seeds[0])
+        return {
+            f"compared/{dataset}/{split}/{condition}": self.of_actor("graded", run, dataset, split, condition)
+            for dataset, split, condition in shards
+            if condition == "original" and not self._shards.has_claims(dataset)
+        }
 
     def measure_costs(self, w: Any) -> Description:
         """What each method costs, counted on the in-distribution test answers."""

@@ -37,6 +37,8 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
         yield from ((f"actors.{name}.checkpoints", "backbones", backbone) for backbone in actor.checkpoints or {})
         if actor.same_as is not None:
             yield f"actors.{name}.same_as", "actors", actor.same_as
+        if (drawn := (actor.settings or {}).get("draws_as")) is not None:
+            yield f"actors.{name}.settings.draws_as", "actors", drawn
     yield from _of_tables(config)
     for name, contrast in config.contrasts.items():
         for key in ("method", "baseline"):
@@ -44,6 +46,8 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
         for dataset in contrast.datasets or []:
             if dataset not in MEANS:
                 yield f"contrasts.{name}.datasets", "datasets", dataset
+    if config.metrics.changed_from is not None:
+        yield "metrics.changed_from", "actors", config.metrics.changed_from
     for name, figure in config.figures.items():
         for section in ("actors", "methods", "datasets"):
             yield from ((f"figures.{name}.{section}", section, it) for it in getattr(figure, section) or [])

@@ -90,6 +90,8 @@ def _part(config: Config, **kept: Any) -> Config:
         "tables": tables,
         "figures": _cut(part.figures, methods=methods, datasets=datasets),
     }
+    if part.metrics.changed_from not in {method.actor for method in methods.values()}:
+        shown["metrics"] = part.metrics.model_copy(update={"changed_from": None})
     return part.model_copy(update={section: shown[section] for section in shown.keys() & config.model_fields_set})
 
 
