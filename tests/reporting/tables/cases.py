@@ -229,6 +229,21 @@ CASES = {
             **{"Sampling": {}, "Field": {}},
         },
     ),
+    "training_signals": Case(
+        layout(
+            [
+                method("rlvr", "RLVR", label="Stated"),
+                method("dualread", "RLVR", label="DualRead"),
+                method("head", "Trained head", label="Head"),
+            ]
+        ),
+        {
+            **{"Training": {}, "Confidence": {}, "Answers": {}, "Support": {}, "CCG-AUC": {}},
+            **{"RLVR": {}, "Trained head": {}, "Acc.": ("accuracy",), "Changed": ("answers_changed",)},
+            **{"AUROC": ("auroc",), "ECE": ("ece15",), "Brier": ("brier",), "Unique": ("unique_confidences",)},
+            **{"Entropy": ("confidence_entropy",), "Natural": ("natural_ccg_auc",), "Strict": ("strict_ccg_auc",)},
+        },
+    ),
     "layers": Case(
         layout(
             [

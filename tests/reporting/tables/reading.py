@@ -15,7 +15,17 @@ _NUMBER = re.compile(
 # A field that repeats the one above it.
 _DITTO = "''"
 # The heads of columns that hold labels; all other columns hold cells.
-_LABELS = ("Backbone", "Dataset", "Method", "Method $-$ baseline", "Variant", "Actor", "Family", "Condition")
+_LABELS = (
+    "Backbone",
+    "Dataset",
+    "Method",
+    "Method $-$ baseline",
+    "Variant",
+    "Actor",
+    "Family",
+    "Condition",
+    "Training",
+)
 
 
 class Place(NamedTuple):

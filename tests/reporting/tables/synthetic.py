@@ -12,7 +12,14 @@ SEEDS = (17, 29, 43)
 # Metrics that the table computes from other metrics or other methods.
 DERIVED = ("paired_delta", "retained_low_percent", "retained_high_percent")
 # Metrics of an actor, on which its methods must agree.
-OF_ACTOR = ("accuracy", "accuracy_drop", "shuffled_accuracy", "shuffled_accuracy_drop", *REPORT_COUNTS)
+OF_ACTOR = (
+    "accuracy",
+    "accuracy_drop",
+    "answers_changed",
+    "shuffled_accuracy",
+    "shuffled_accuracy_drop",
+    *REPORT_COUNTS,
+)
 
 
 def stands_once(name, key):

@@ -40,7 +40,8 @@ LOW_IS_GOOD = ("ece15", "brier", "aurc", "hce90")
 # Of these, no value is better than another, or all methods of an actor have the same.
 NEVER_BOLD = re.compile(
     "accuracy|cost_|vrs|vbr|.*decisive_pairs|.*_images|paired_delta|retained|parse_rate|unique|endpoint|.*_at_risk|"
-    "calibration_|shuffled_accuracy|mean_confidence|confidence_drop|reports|claims|supported_on_both"
+    "calibration_|answers_changed|confidence_entropy|shuffled_accuracy|mean_confidence|confidence_drop|reports|claims|"
+    "supported_on_both"
 )
 
 
