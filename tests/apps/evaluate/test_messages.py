@@ -21,6 +21,12 @@ q2,ct-02,Is there a lesion?,no,no,1,0.8
 q3,ct-03,Is there a lesion?,no,yes,0,0.6
 """
 GRADED_PAIRS = "sample_id,donor_image_id,donor_confidence,donor_answer,donor_correct\n"
+CLAIMS = """\
+report,claim,start,end,cluster_id,correct,confidence
+r1,0,0,10,p1,1,0.9
+r1,1,12,20,p1,,0.8
+r2,0,0,7,p2,0,0.6
+"""
 OPTIONS = {"A": ["liver", "left", "five"], "B": ["kidney", "right", "six"], "C": ["spleen", "both", "a#b"]}
 MANY_WRONG = "confidence,correct\n" + "\n".join(["85%,1"] * 7 + ["0.5,0"])
 _OF_CHOICES = {"confidence": [0.5], "correct": [1], "y": [0.5], "reference_answer": ["yes"]}
@@ -67,6 +73,14 @@ TABLES = {
         GRADED_PAIRS + "q1,ct-02,0.5,no,1\nq2,ct-03,0.5,no,0\nq3,ct-01,0.5,no,0\n",
     ),
     "one answer is right on both images": (ANSWERS, GRADED_PAIRS + "q1,ct-09,0.5,The Yes,1\n"),
+    "a claim twice": (CLAIMS.replace("r1,1", "r1,0"), None),
+    "a claim without a name": (CLAIMS.replace("r1,1", "r1,"), None),
+    "a claim that may have no name": (CLAIMS.replace("r1,1", "r1,None"), None),
+    "claims of no report": (without(CLAIMS, "report"), None),
+    "claims that overlap": (CLAIMS.replace("12,20", "8,20"), None),
+    "a claim of no characters": (CLAIMS.replace("12,20", "12,12"), None),
+    "a claim before its report": (CLAIMS.replace("0,10", "-1,10"), None),
+    "a report of two patients": (CLAIMS.replace("20,p1,,", "20,p2,1,"), None),
     "pairs in percent": (
         ANSWERS,
         PAIRS.replace(",0.5\n", ",50\n").replace(",0.2\n", ",20\n").replace(",0.7\n", ",70\n"),
@@ -102,7 +116,19 @@ CONFIDENCES = {
 }
 # Calls with tables in memory: {case: (table, options)}.
 SCORES = {"p": [0.5], "label": [1]}
+_CHOOSING = {"report": list("abc"), "correct": [1] * 3, "confidence": [0.5] * 3}
+_OF_CLAIMS = {**_CHOOSING, "claim": [0] * 3, "confidence": [0.4] * 3, "patient": list("xxy")}
 CALLS = {
+    "calibration answers that are no claims": (_OF_CLAIMS, {"target_risk": 0.1, "calibration": _CHOOSING}),
+    "more reports than can be": (
+        _OF_CLAIMS,
+        {"target_risk": 0.1, "cluster": "patient", "max_reports": 1}
+        | {"calibration": {**_OF_CLAIMS, "patient": list("xyz"), "report": list("def")}},
+    ),
+    "a number of reports of answers": (
+        {"correct": [1], "confidence": [0.5]},
+        {"target_risk": 0.1, "max_reports": 2, "calibration": _CHOOSING},
+    ),
     "no table": (5, {}),
     "rows that are no mappings": ([[1, 2]], {}),
     "columns of two lengths": ({"confidence": [0.5, 0.6], "correct": [1]}, {}),

@@ -32,6 +32,9 @@ these columns:
   cluster_id        optional: what intervals resample in place of images, such as the patient
   question          optional: for the within-question AUROC
   answer_type       optional: open or closed; each gets its own metrics (--all)
+  claim             optional: rows are claims of reports, such as sentences: a number or a text that tells the claims
+                    of a report apart. The report is `report`, or else sample_id; it is what intervals resample if
+                    there is nothing else. `start` and `end`, its characters, are checked: claims do not overlap
   method            optional: the method that gave the confidence. All methods are evaluated on the same resamples
   sample_id         the question's name, unique per method; needed only with --pairs and --compare
   dataset, split    optional: each data set is evaluated by itself, and its image_id are its own
@@ -83,6 +86,10 @@ answers). Nothing is certified for images from another source. Each certified th
 the best of K methods, or of K target risks, by what is certified for it, give --share-delta K. --expect says how many
 calibration images it takes, before you collect any.
 
+Of claims, it also finds a filter: the smallest confidence of the claims of a report that may be kept. The loss of a
+report is the share of unsupported claims among those that are kept, or 1 if any is. Its mean over new reports is at
+most the target risk, wrongly with a probability of at most delta.
+
 For example, predictions.csv and pairs.csv:
 
   sample_id,image_id,question,answer,reference_answer,confidence
@@ -96,6 +103,7 @@ For example, predictions.csv and pairs.csv:
   dualread evaluate predictions.csv --pairs pairs.csv --out mine
   dualread evaluate test.csv --compare ours baseline
   dualread evaluate test.csv --target-risk .1 --calibration validation.csv
+  dualread evaluate claims.csv --target-risk .1 --calibration claims_validation.csv
   dualread evaluate --expect .75 .8 --per-image 3 --target-risk .1 .2
   dualread evaluate mine.csv --columns confidence=p_true correct=label
   dualread evaluate lesions.eval --from inspect --score match
@@ -207,6 +215,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="largest number of answers to an image that the source can have (the largest one in --calibration)",
+    )
+    parser.add_argument(
+        "--max-reports",
+        type=int,
+        metavar="N",
+        help="of claims: largest number of reports of a patient, or of what is resampled (that in --calibration)",
     )
     parser.add_argument(
         "--expect",

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from dualread.apps.evaluate.evaluation_data import BY, CHOICE, RIGHT, EvaluationData
+from dualread.apps.evaluate.evaluation_data import BY, EvaluationData
+from dualread.apps.evaluate.graded import CHOICE, RIGHT
 from dualread.apps.evaluate.thresholds import chooser_of, same_method
 from dualread.errors import ConfigError, UndefinedMetricError
 from dualread.evaluation.answer_sets import SetRates, conformal_threshold, set_rates

@@ -8,6 +8,8 @@ from unicodedata import normalize
 import polars as pl
 
 from dualread.apps.evaluate.answer_sets import answer_sets
+from dualread.apps.evaluate.claims import claim_filters
+from dualread.apps.evaluate.claims import doubts as doubts_of_filters
 from dualread.apps.evaluate.evaluation_data import EvaluationData, evaluation_data
 from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.log import LogOptions
@@ -49,6 +51,9 @@ class Evaluation:
         seed: Seed of the resampling.
         answer_sets: One row per method and group, see `answer_sets.answer_sets`; None without `choices`.
         groups: The metrics by group, and what is said of all groups of a column together; None without `by`.
+        claim_filter: Of claims, one row per data set, method, loss of a report ("share" of its kept claims that are
+            unsupported, or "any") and target_risk, null for all claims: threshold of the certified filter; kept,
+            unsupported, none_kept and risk, with intervals over clusters. None if the rows are no claims.
     """
 
     metrics: pl.DataFrame
@@ -63,6 +68,7 @@ class Evaluation:
     seed: int
     answer_sets: pl.DataFrame | None = None
     groups: Groups | None = None
+    claim_filter: pl.DataFrame | None = None
 
     @property
     def graded(self) -> pl.DataFrame:
@@ -94,6 +100,7 @@ def evaluate(
     choices: Mapping[str, str] | None = None,
     miss: float = 0.1,
     max_per_image: int | None = None,
+    max_reports: int | None = None,
     replicates: int | None = None,
     seed: int = 0,
     columns: Mapping[str, str] | None = None,
@@ -131,6 +138,8 @@ def evaluate(
         miss: How often a set of choices may miss the right one, in (0, 1).
         max_per_image: Largest number of answers to an image that the source can have; by default the largest number
             among the calibration images. With `cluster`, to one of its values.
+        max_reports: Of claims, the largest number of reports that a cluster of the source can have; by default that of
+            the calibration reports.
         replicates: Number of resamples, 39 or more; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need
             none. By default 2,000, or as many as the column `replicates` says, which the tables of a study have.
         seed: Seed of the resampling.
@@ -204,7 +213,7 @@ def evaluate(
     warnings = [text for cells in (*parts, *choosers) for text in cells.warnings]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     groups = groups_of(parts, by, replicates=replicates, seed=seed)
-    compared = kept = None
+    compared = kept = wanted = None
     if compare:
         common = [on_common_questions(part, compare, replicates=replicates, seed=seed) for part in measured]
         compared = pl.concat(differences(part, compare[0], compare[1:]) for part, _ in common)
@@ -212,14 +221,21 @@ def evaluate(
         warnings += _too_few_resamples(compared, replicates)
     if targets:
         wanted = ThresholdOptions(
-            target_risks=targets, delta=delta, share_delta=share_delta, max_per_image=max_per_image
+            target_risks=targets,
+            delta=delta,
+            share_delta=share_delta,
+            max_per_image=max_per_image,
+            max_reports=max_reports,
         )
         kept = pl.concat(thresholds(cells, choosers, wanted) for cells in parts)
-        warnings += [text for cells in parts for text in doubts(cells, chooser_of(cells, choosers), wanted)]
+        for cells in parts:
+            chooser = chooser_of(cells, choosers)
+            warnings += [*doubts(cells, chooser, wanted), *doubts_of_filters(cells, chooser, wanted)]
         if groups is not None:
             groups = replace(groups, thresholds=group_thresholds(parts, by, choosers, wanted))
     elif choices:
         warnings += [text for cells in parts for text in overlaps(cells, chooser_of(cells, choosers))]
+    filters = claim_filters(parts, choosers, wanted)
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,
@@ -233,6 +249,7 @@ def evaluate(
         seed=seed,
         answer_sets=answer_sets(parts, by, choosers, miss) if choices else None,
         groups=groups,
+        claim_filter=filters,
     )
 
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from dualread.apps.evaluate.graded import doubts, graded_columns, graded_rows, mapped_texts
+from dualread.apps.evaluate.graded import choice_columns, doubts, graded_columns, graded_rows, mapped_texts
 from dualread.data.tables.checks import CheckedTable
+from dualread.data.tables.claims import CLAIM, REPORT, refuse_split_reports
 from dualread.data.tables.contract import MISSING_WORDS, plain_ids
 from dualread.evaluation.join import Joined, join
-from dualread.grading.canonical import canonical, question_key
+from dualread.grading.canonical import question_key
 
 IMAGE, CLUSTER = "image_id", "cluster_id"
-BY, CHOICE, RIGHT = "by ", "choice ", "right choice"  # of or before the columns of groups and choices
+BY = "by "  # before the columns of groups
 MOST_GROUPS = 100
 NO_PAIRS = "no pairs (--pairs)"
 _KEY = ["method", "sample_id"]
@@ -40,7 +41,8 @@ class EvaluationData:
         graded: One row per answer and per donor answer: table, method, sample_id, row, answer, reference_answer,
             confidence, correct, equal (in canonical form; null without both texts), contained (see `_contained`).
         groups: method, sample_id, and each column of groups with `BY` before its name: texts, null without a value; and
-            the probability of each choice, with `CHOICE` before its name, and that of the right one in `RIGHT`.
+            the probability of each choice, with `CHOICE` before its name, and that of the right one in `RIGHT`. Where
+            rows are claims, also `report`.
     """
 
     source: str
@@ -61,6 +63,11 @@ class EvaluationData:
     def unit(self) -> str:
         """The word for what is resampled: image, patient, or what else its column names; or answer."""
         return "answer" if self.cluster is None else self.cluster.removesuffix("_id")
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether the answers are claims of reports."""
+        return REPORT in self.groups.columns
 
     def rows_of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of a result's `frame` that are about this data set."""
@@ -91,9 +98,11 @@ def evaluation_data(
     answers.need("confidence", "the probability that the answer is correct, and no column 'score'")
     if cluster is not None:
         answers.need(cluster, "which --cluster names", is_declared=False)
-    labels = [_group_labels(answers, name) for name in by] + _choice_columns(answers, choices or {})
+    labels = [_group_labels(answers, name) for name in by] + choice_columns(answers, choices or {})
     answers = replace(answers, frame=answers.frame.with_columns(labels))
     cluster = cluster or _default_cluster(answers)
+    if answers.has(CLAIM):
+        refuse_split_reports(answers, cluster)
     shared = _check_clusters(answers, cluster) if cluster else []
     if pairs is not None and cluster and not pairs.has(f"donor_{cluster}"):
         pairs = _with_clusters(pairs, answers, cluster)
@@ -114,7 +123,8 @@ def evaluation_data(
     for place in places:
         names_here = dict(zip(names, place, strict=True))
         answers_here, pairs_here = _rows_of(answers, names_here), pairs and _rows_of(pairs, names_here)
-        data = _of_data_set(answers_here, pairs_here, cluster, [label.name for label in labels])
+        kept = [*(label.name for label in labels), *([REPORT] if answers.has(CLAIM) else [])]
+        data = _of_data_set(answers_here, pairs_here, cluster, kept)
         dataset = place[0] if names and len({first for first, *_ in places}) == len(places) else "/".join(place)
         studies = set(answers_here.frame["study"]) if answers.has("study") and len(names) == 2 else set()
         resamples = (*studies, *place) if len(studies) == 1 else None
@@ -149,28 +159,15 @@ def _group_labels(answers: CheckedTable, column: str) -> pl.Series:
     return labels
 
 
-def _choice_columns(answers: CheckedTable, choices: Mapping[str, str]) -> list[pl.Series]:
-    """Return the probability of each choice, and of the right one, whose name is the reference answer."""
-    if not choices:
-        return []
-    answers.need("reference_answer", "which --choices compares with the names of the choices")
-    names = {canonical(name): name for name in choices}
-    golds = answers.frame["reference_answer"].list.join("\n")
-    right = mapped_texts(
-        golds, lambda gold: next(filter(None, (names.get(canonical(text)) for text in gold.split("\n"))), "")
-    )
-    columns = {name: answers.frame[column] for name, column in choices.items()}
-    of_right = pl.select(pl.coalesce(pl.when(pl.lit(right) == name).then(pl.lit(p)) for name, p in columns.items()))
-    expected = f"expected a choice with a probability, one of {', '.join(choices)}"
-    answers.refuse("reference_answer", of_right.to_series().is_null(), golds, expected)
-    return [*(p.alias(f"{CHOICE}{name}") for name, p in columns.items()), of_right.to_series().alias(RIGHT)]
-
-
 def _default_cluster(answers: CheckedTable) -> str | None:
-    """Return the column that is resampled where none is named; clusters that are the images change no word."""
+    """Return the column that is resampled where none is named; clusters that are the images change no word.
+
+    Claims of one report never count as independent.
+    """
     if answers.has(IMAGE) and answers.has(CLUSTER) and (answers.frame[IMAGE] == answers.frame[CLUSTER]).all():
         return IMAGE
-    return next((name for name in (CLUSTER, IMAGE) if answers.has(name)), None)
+    names = (CLUSTER, IMAGE, REPORT) if answers.has(CLAIM) else (CLUSTER, IMAGE)
+    return next(filter(answers.has, names), None)
 
 
 def _check_clusters(answers: CheckedTable, cluster: str) -> list[str]:

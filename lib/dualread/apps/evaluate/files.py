@@ -33,7 +33,7 @@ def write(evaluation: Evaluation, folder: Path) -> list[str]:
     """
     tables = {"metrics": evaluation.metrics, "differences": evaluation.differences, "thresholds": evaluation.thresholds}
     tables["graded"] = evaluation.graded
-    tables["answer_sets"] = evaluation.answer_sets
+    tables |= {"answer_sets": evaluation.answer_sets, "claim_filter": evaluation.claim_filter}
     if (groups := evaluation.groups) is not None:
         tables |= {"groups": groups.metrics, "worst_groups": groups.worst, "group_thresholds": groups.thresholds}
     written = []

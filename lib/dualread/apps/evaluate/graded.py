@@ -5,7 +5,7 @@ how many are right, and the most common pairs of answer and reference that count
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 import polars as pl
@@ -13,6 +13,7 @@ import polars as pl
 from dualread.data.tables.checks import CheckedTable
 from dualread.grading.canonical import canonical
 
+CHOICE, RIGHT = "choice ", "right choice"  # before the columns of choices, and of the right one
 _WORD = r"\w+"
 _MANY = 20  # answers of which all are right, or all wrong, hardly by chance
 _MOST_COMMON, _LONGEST = 10, 16  # pairs, and characters of an answer, that are shown
@@ -43,6 +44,23 @@ def graded_columns(table: CheckedTable, prefix: str) -> list[pl.Series]:
         equal = pl.select(pl.lit(golds).list.contains(pl.lit(forms)).fill_null(False)).to_series()
         columns.append(equal.alias("equal"))
     return [*columns, (table.frame[correct] if table.has(correct) else columns[-1]).alias("correct")]
+
+
+def choice_columns(answers: CheckedTable, choices: Mapping[str, str]) -> list[pl.Series]:
+    """Return the probability of each choice, and of the right one, whose name is the reference answer."""
+    if not choices:
+        return []
+    answers.need("reference_answer", "which --choices compares with the names of the choices")
+    names = {canonical(name): name for name in choices}
+    golds = answers.frame["reference_answer"].list.join("\n")
+    right = mapped_texts(
+        golds, lambda gold: next(filter(None, (names.get(canonical(text)) for text in gold.split("\n"))), "")
+    )
+    columns = {name: answers.frame[column] for name, column in choices.items()}
+    of_right = pl.select(pl.coalesce(pl.when(pl.lit(right) == name).then(pl.lit(p)) for name, p in columns.items()))
+    expected = f"expected a choice with a probability, one of {', '.join(choices)}"
+    answers.refuse("reference_answer", of_right.to_series().is_null(), golds, expected)
+    return [*(p.alias(f"{CHOICE}{name}") for name, p in columns.items()), of_right.to_series().alias(RIGHT)]
 
 
 def mapped_texts(texts: pl.Series, function: Callable[[str], str]) -> pl.Series:

@@ -8,11 +8,22 @@ from typing import Any
 
 import polars as pl
 
+from dualread.apps.evaluate.claims import about_filters
 from dualread.apps.evaluate.evaluation import Evaluation
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import wrong_pairs
 from dualread.apps.evaluate.report import interval_text, number_text
-from dualread.apps.evaluate.screen import BAD, SHOWN, group_lines, heading, p_text, sentences, verdicts
+from dualread.apps.evaluate.screen import (
+    BAD,
+    FILTER_HEAD,
+    SHOWN,
+    filter_rows,
+    group_lines,
+    heading,
+    p_text,
+    sentences,
+    verdicts,
+)
 from dualread.evaluation.explained import METRICS
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.reporting.forest import LIMIT_LABEL, VALUES, plot, rows_of, says, scale
@@ -143,6 +154,12 @@ def _tables(evaluation: Evaluation, cells: EvaluationData, metrics: pl.DataFrame
         yield _differences(cells.rows_of(evaluation.differences), f"{cells.unit}s")
     if evaluation.thresholds is not None:
         yield _thresholds(cells.rows_of(evaluation.thresholds))
+    if evaluation.claim_filter is not None:
+        filters = cells.rows_of(evaluation.claim_filter)
+        left_out = "".join(f" Left out: {n} ({why})." for why, n in evaluation.left_out.items())
+        caption = f"Per report, {about_filters(filters, cells)}.{left_out}"
+        right = frozenset({3, 4, 5, 6, 7})
+        yield PageTable(caption=caption, columns=(*FILTER_HEAD, ""), rows=list(filter_rows(filters)), right=right)
 
 
 def _pairs(cells: EvaluationData, metrics: pl.DataFrame) -> PageTable:

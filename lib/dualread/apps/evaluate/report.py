@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterator, Mapping
 
 import polars as pl
 
+from dualread.apps.evaluate.claims import about_filters
 from dualread.apps.evaluate.evaluation import Evaluation
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.metrics import UNDEFINED
-from dualread.apps.evaluate.screen import ScreenLine, group_lines, p_text, summary, wrapped
+from dualread.apps.evaluate.screen import ScreenLine, filter_lines, group_lines, p_text, summary, wrapped
 from dualread.apps.evaluate.thresholds import ThresholdOptions
 from dualread.apps.text import aligned
 from dualread.errors import ConfigError
@@ -104,6 +105,8 @@ def first(evaluation: Evaluation) -> Iterator[ScreenLine]:
         remarks += [_NO_PAIRS] if metrics["reason"].eq_missing(NO_PAIRS).any() else []
         if evaluation.thresholds is not None:
             remarks += _remarks(cells.rows_of(evaluation.thresholds), unit=_unit(cells), ranked=cells.ranked)
+        if evaluation.claim_filter is not None:
+            remarks.append(about_filters(cells.rows_of(evaluation.claim_filter), cells))
     remarks += [*evaluation.warnings, *evaluation.unused]
     remarks.append("--all prints every metric, what it means, and what it rests on.")
     yield from (ScreenLine(text=text) for text in wrapped(dict.fromkeys(remarks)))
@@ -140,6 +143,9 @@ def _of_data_set(evaluation: Evaluation, cells: EvaluationData) -> Iterator[str]
         yield ""
         yield from _thresholds(cells, cells.rows_of(evaluation.thresholds))
         yield from _remarks(cells.rows_of(evaluation.thresholds), unit=_unit(cells), ranked=cells.ranked)
+    if evaluation.claim_filter is not None:
+        filters = cells.rows_of(evaluation.claim_filter)
+        yield from ("", *(line.text for line in filter_lines(filters)), about_filters(filters, cells))
     if evaluation.groups is not None:
         yield from (line.text for line in group_lines(evaluation.groups, cells))
 

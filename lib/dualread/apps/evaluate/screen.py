@@ -13,7 +13,9 @@ import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.text import aligned
+from dualread.data.tables.claims import REPORT
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, ECE, FEW_IMAGES, NOISE_FLOOR
+from dualread.evaluation.claim_filter import RATES
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 from dualread.evaluation.statistics.proportion import ALPHA
@@ -162,6 +164,9 @@ def summary(evaluation: "Evaluation") -> Iterator[ScreenLine]:
         if evaluation.thresholds is not None:
             yield ScreenLine(text="")
             yield from _thresholds(cells.rows_of(evaluation.thresholds))
+        if evaluation.claim_filter is not None:
+            yield ScreenLine(text="")
+            yield from filter_lines(cells.rows_of(evaluation.claim_filter))
         if evaluation.answer_sets is not None:
             yield ScreenLine(text="")
             yield from set_lines(cells.rows_of(evaluation.answer_sets))
@@ -198,7 +203,11 @@ def heading(cells: EvaluationData) -> str:
     source += "" if cells.dataset is None else f", {cells.dataset}"
     about = "" if cells.cluster is None else f", {images} {cells.unit}s"
     methods = f", {len(counts)} methods" if len(counts) > 1 else ""
-    return f"{source}: {max(counts)} answers{about}{methods}"
+    answers = "answers"
+    if cells.has_claims:
+        answers = f"claims of {cells.groups.group_by('method').agg(pl.n_unique(REPORT))[REPORT].max()} reports"
+        about = "" if cells.cluster == REPORT else about
+    return f"{source}: {max(counts)} {answers}{about}{methods}"
 
 
 def _side_by_side(told: Mapping[str, Sequence[MethodVerdict]]) -> Iterator[ScreenLine]:
@@ -268,6 +277,31 @@ def _thresholds(rows: pl.DataFrame) -> Iterator[ScreenLine]:
         threshold = "none" if row["threshold"] is None else short(row["threshold"])
         start = f"{row['target_risk']:<8g}{_cut(row['method'], 25):<26}{row['rule']:<11}{threshold:>9}"
         yield ScreenLine(text=f"{start}  {cells[0]:<20}  {cells[1]:<20}".rstrip())
+
+
+def filter_rows(rows: pl.DataFrame) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of what is known per report, with all claims and with those that each certified filter keeps."""
+    for row in rows.iter_rows(named=True):
+        target = "all claims" if row["target_risk"] is None else short(row["target_risk"], 2)
+        cells = [target, row["method"], row["loss"], "none" if row["threshold"] is None else short(row["threshold"])]
+        for name in RATES:
+            ends = [row[f"{name}_{end}"] for end in ("low", "high")]
+            interval = "" if None in ends else f" {'-'.join(short(end, 2) for end in ends)}"
+            cells.append("-" if row[name] is None else short(row[name]) + interval)
+        yield *cells, row["reason"] or ""
+
+
+FILTER_HEAD = ("target", "method", "loss", "threshold", "kept", "unsupported", "reports: none", "risk")
+
+
+def filter_lines(rows: pl.DataFrame) -> Iterator[ScreenLine]:
+    """Yield the table of `filter_rows`, and why there is no filter."""
+    shown = list(filter_rows(rows))
+    table = [(row[0], _cut(row[1], 18), *row[2:-1]) for row in ((*FILTER_HEAD, ""), *shown)]
+    yield from (ScreenLine(text=_cut(text)) for text in aligned(table, numbers=(3,)))
+    yield from (
+        ScreenLine(text=text) for text in wrapped(dict.fromkeys(f"{row[2]}: {row[-1]}" for row in shown if row[-1]))
+    )
 
 
 def set_lines(rows: pl.DataFrame) -> Iterator[ScreenLine]:

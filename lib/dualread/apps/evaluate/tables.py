@@ -11,7 +11,7 @@ import polars as pl
 from dualread import plugins
 from dualread.apps.evaluate.log import LogOptions, read_logged
 from dualread.data.tables.checks import CheckedTable, TableOptions, checked
-from dualread.data.tables.contract import ANSWERS, PAIRS, WIDE, WIDE_SCORE, UserColumn
+from dualread.data.tables.contract import ANSWERS, OF_CLAIMS, PAIRS, WIDE, WIDE_SCORE, UserColumn
 from dualread.data.tables.files import RawTable, read_file
 from dualread.data.tables.hub import is_address, local_file, read_address
 from dualread.data.tables.memory import read_frame
@@ -172,6 +172,7 @@ def _unused(table: RawTable, declared: Sequence[UserColumn], options: TableOptio
         column
         for column in table.columns
         if not options.reads(column, declared)
+        or (column in OF_CLAIMS and column not in options.by and not options.has_claims(table.columns))
         or (column in replaced and options.names(declared)[column] != column)
         or (column.startswith((WIDE, WIDE_SCORE)) and not is_wide and column not in options.columns.values())
     ]

@@ -36,12 +36,14 @@ class ThresholdOptions:
         delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
         share_delta: Number of thresholds that share delta, 1 or more.
         max_per_image: Largest number of answers to an image of the source; None for that of the calibration answers.
+        max_reports: Of claims, the largest number of reports of a cluster, likewise.
     """
 
     target_risks: Sequence[float]
     delta: float
     share_delta: int
     max_per_image: int | None
+    max_reports: int | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges.
@@ -52,7 +54,8 @@ class ThresholdOptions:
         for name, value in (*(("target-risk", risk) for risk in self.target_risks), ("delta", self.delta)):
             if not 0.0 < value < 1.0:
                 raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
-        for name, number in (("share-delta", self.share_delta), ("max-per-image", self.max_per_image)):
+        numbers = {"share-delta": self.share_delta, "max-per-image": self.max_per_image}
+        for name, number in (numbers | {"max-reports": self.max_reports}).items():
             if number is not None and number < 1:
                 raise ConfigError(f"--{name} {number}: expected 1 or more.")
 

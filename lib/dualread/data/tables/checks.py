@@ -7,10 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
+from dualread.data.tables.claims import CLAIM, named_claims
 from dualread.data.tables.contract import (
     ANSWERS,
     ID,
     MISSING_WORDS,
+    OF_CLAIMS,
     PROBABILITY,
     SCORE,
     TEXT,
@@ -55,6 +57,10 @@ class TableOptions:
     def clusters(self) -> tuple[str, ...]:
         """The columns of the cluster in answers and in pairs."""
         return () if self.cluster is None else (self.cluster, f"donor_{self.cluster}")
+
+    def has_claims(self, columns: Sequence[str]) -> bool:
+        """Whether the rows of a table with these columns are claims of reports."""
+        return CLAIM in columns or self.columns.get(CLAIM) in columns
 
     def names(self, declared: Sequence[UserColumn]) -> dict[str, str]:
         """Return {declared name: the user's name} for a table; a negated confidence is a score."""
@@ -149,7 +155,9 @@ def checked(
         ConfigError: `options` names a column of options that the table does not have.
     """
     prefix = "" if declared is ANSWERS else "donor_"
-    known = [column.name for column in declared]
+    has_claims = is_graded and options.has_claims(table.columns)
+    typed = [column for column in declared if has_claims or column.name not in (CLAIM, *OF_CLAIMS)]
+    known = [column.name for column in typed]
     if table.rows.is_empty():
         raise DataError(f"{table.source}: has no rows. Found the columns {', '.join(table.columns[:20]) or 'none'}.")
     _refuse_misspelled(table, known, options, declared)
@@ -169,6 +177,11 @@ def checked(
         answers = _one_row_per_method(answers)
     # An é of two characters, as some systems write it, is the é of one.
     answers = answers.with_column(pl.selectors.string().str.normalize("NFC"))
+    if has_claims:
+        for column in typed:
+            if column.name in (CLAIM, *OF_CLAIMS, "sample_id") and answers.has(column.name):
+                answers = _typed(answers, column, options)
+        answers = named_claims(answers)
     correct, reference = f"{prefix}correct", f"{prefix}reference_answer"
     answers = _with_references(answers, reference, options)
     if is_graded and answers.has(correct):
@@ -176,7 +189,7 @@ def checked(
     elif is_graded and answers.has(reference):
         answers = _with_every_reference(answers, reference, options)
     clusters = (UserColumn(cluster, ID, "is resampled") for cluster in options.clusters if cluster not in known)
-    for column in (*declared, *clusters):
+    for column in (*typed, *clusters):
         if answers.has(column.name) and column.type not in (TEXTS, PROBABILITY, SCORE):
             answers = _typed(answers, column, options)
     answers = _with_confidence(answers, prefix, options)

@@ -65,6 +65,11 @@ TRUTH = ColumnType(
     "expected 1 or 0, true or false; an empty cell where nobody judged the answer",
     lambda text: text.str.to_lowercase().replace_strict(_TRUTHS, default=None, return_dtype=pl.Boolean),
 )
+PLACE = ColumnType(
+    "whole number",
+    "expected a whole number of characters, 0 or more",
+    lambda text: text.cast(pl.Int64, strict=False).pipe(lambda number: pl.when(number >= 0).then(number)),
+)
 ANSWER_TYPE = ColumnType(
     "open or closed",
     "expected open or closed, or VQA's yes/no, number, other",
@@ -92,6 +97,10 @@ ANSWERS = (
     UserColumn("cluster_id", ID, "what intervals resample in place of the image, such as the patient"),
     UserColumn("question", TEXT, "adds the within-question AUROC"),
     UserColumn("answer_type", ANSWER_TYPE, "each type also gets metrics of its own"),
+    UserColumn("claim", TEXT, "a number or text: each row is a claim of a report, and intervals never split a report"),
+    UserColumn("report", ID, "with claim: the report; without it, sample_id is the report's name"),
+    UserColumn("start", PLACE, "with claim: its first character in the report"),
+    UserColumn("end", PLACE, "with claim: the character after its last one; spans do not overlap"),
     UserColumn("method", ID, "the method that gave the confidence"),
     UserColumn("sample_id", ID, "the question's name, once per method; needed with pairs and to compare methods"),
     UserColumn("dataset", ID, "each data set is evaluated by itself"),
@@ -103,8 +112,10 @@ _OF_DONORS = ("confidence", "score", "correct", "answer", "reference_answer", "i
 PAIRS = tuple(
     replace(column, name=f"donor_{column.name}" if column.name in _OF_DONORS else column.name)
     for column in ANSWERS
-    if column.name not in ("question", "answer_type", "replicates")
+    if column.name not in ("question", "answer_type", "replicates", "start", "end")
 )
+# Columns that are read only beside a column `claim`.
+OF_CLAIMS = ("report", "start", "end")
 
 
 def shown_rows(rows: Sequence[int] | pl.Series, texts: Sequence[str | None] | pl.Series) -> str:

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-__all__ = ["largest_prefix_sums", "log_largest_wealth", "log_largest_wealth_at"]
+__all__ = [
+    "largest_prefix_sums",
+    "log_largest_wealth",
+    "log_largest_wealth_after",
+    "log_largest_wealth_at",
+    "running_sums_by",
+]
 
 # Stakes as shares of the largest one that cannot lose more than everything, and how the capital is divided among them.
 # Large stakes win where nearly all answers are correct or images have many answers, which is where few images decide;
@@ -30,9 +36,25 @@ def log_largest_wealth(
         target_risk: In [0, 1).
         most: Largest number of answers to one image, at least that of `place`.
     """
-    n_answers, n_wrong = _running_sums_by(place, np.stack([np.ones_like(wrong), wrong]))
-    factors = _log_factors(n_answers, n_wrong, target_risk=target_risk, most=most)
-    return np.maximum((largest_prefix_sums(place, level, factors) + np.log(SHARES)[:, np.newaxis]).max(axis=0), 0.0)
+    n_answers, n_wrong = running_sums_by(place, np.stack([np.ones_like(wrong), wrong]))
+    return log_largest_wealth_after(place, level, n_answers, n_wrong, target_risk=target_risk, most=most)
+
+
+def log_largest_wealth_after(
+    place: np.ndarray, time: np.ndarray, number: np.ndarray, loss: np.ndarray, *, target_risk: float, most: int
+) -> np.ndarray:
+    """Return what `log_largest_wealth` returns, at each time at which what is bet on changes, float64 [times].
+
+    Args:
+        place: int64 [n], the place in the order of the bets of an image that changes.
+        time: int64 [n], ascending from 0 without gaps. Of several rows with one place and time, the last counts.
+        number: Of its answers, or reports, from then on, [n].
+        loss: Of all of these together, [n], from 0 to `number`.
+        target_risk: In [0, 1).
+        most: The largest `number` that an image can have.
+    """
+    factors = _log_factors(number, loss, target_risk=target_risk, most=most)
+    return np.maximum((largest_prefix_sums(place, time, factors) + np.log(SHARES)[:, np.newaxis]).max(axis=0), 0.0)
 
 
 def log_largest_wealth_at(n_kept: np.ndarray, n_wrong: np.ndarray, *, target_risk: float, most: int) -> np.ndarray:
@@ -104,7 +126,7 @@ def _last_of_each(order: np.ndarray, state: np.ndarray) -> np.ndarray:
     return order[np.append(ordered[1:] != ordered[:-1], True)]
 
 
-def _running_sums_by(group: np.ndarray, values: np.ndarray) -> np.ndarray:
+def running_sums_by(group: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return for every row the sums of `values` [k, n] over its group's rows (int64 [n]), up to and including it."""
     order = np.argsort(group, kind="stable")
     ordered = values[:, order]

@@ -28,7 +28,15 @@ from dualread.evaluation.metrics._bets import log_largest_wealth, log_largest_we
 from dualread.evaluation.metrics._checks import checked, checked_correct, checked_groups, same_length
 from dualread.seeding import generator
 
-__all__ = ["DELTA", "certified_threshold", "certifies_any", "risk_p_values", "smallest_certified", "starts"]
+__all__ = [
+    "DELTA",
+    "certified_threshold",
+    "certifies_any",
+    "order_of_bets",
+    "risk_p_values",
+    "smallest_certified",
+    "starts",
+]
 
 DELTA = 0.1
 
@@ -185,12 +193,20 @@ def risk_p_values(
     if most == 1:
         n_kept = np.flatnonzero(last) + 1
         return scores[last], scipy.special.bdtr(np.cumsum(wrong)[last], n_kept, target_risk)
-    place = _order_of_bets(len(sizes))[image[order]]
+    place = order_of_bets(len(sizes))[image[order]]
     level = np.cumsum(last) - last
     return scores[last], np.exp(-log_largest_wealth(place, level, wrong, target_risk=target_risk, most=most))
 
 
-def smallest_certified(levels: np.ndarray, p: np.ndarray, *, target_risk: float, delta: float) -> float | None:
+def smallest_certified(
+    levels: np.ndarray,
+    p: np.ndarray,
+    *,
+    target_risk: float,
+    delta: float,
+    first: Sequence[float] = (),
+    p_of_none: float = 1.0,
+) -> float | None:
     """Return the smallest threshold that `certified_threshold` certifies, or None.
 
     Args:
@@ -198,10 +214,12 @@ def smallest_certified(levels: np.ndarray, p: np.ndarray, *, target_risk: float,
         p: float64 [m], the p-value of each as threshold.
         target_risk: In [0, 1).
         delta: Largest probability of a wrong statement, in (0, 1).
+        first: Where sequences begin, descending; `starts` by default. One that is listed k times brings k shares.
+        p_of_none: The p-value of a threshold above all confidences.
     """
-    first = starts(target_risk)
+    first = first or starts(target_risk)
     thresholds = -np.unique(-np.concatenate([levels, first]))
-    p = _of_thresholds(thresholds, levels, p)
+    p = _of_thresholds(thresholds, levels, p, p_of_none)
     begins = np.searchsorted(-thresholds, -np.asarray(first))
     smallest, alive = None, 0
     for begin, end in zip(begins, [*begins[1:], len(thresholds)], strict=True):
@@ -233,18 +251,18 @@ def certifies_any(
     if max_per_image == 1:
         p = scipy.special.bdtr(n_wrong.sum(axis=1), n_kept.sum(axis=1), target_risk)
     else:
-        order = np.argsort(_order_of_bets(len(confidence)))
+        order = np.argsort(order_of_bets(len(confidence)))
         most = {"target_risk": target_risk, "most": max_per_image}
         p = np.exp(-log_largest_wealth_at(n_kept[:, order], n_wrong[:, order], **most))
     return bool((p <= delta / n_starts.sum() * n_starts).any())
 
 
 @lru_cache(maxsize=8)
-def _order_of_bets(n_images: int) -> np.ndarray:
+def order_of_bets(n_images: int) -> np.ndarray:
     """Return the place of each image in the order of the bets."""
     return generator("order of the bets", n_images).permutation(n_images)
 
 
-def _of_thresholds(thresholds: np.ndarray, levels: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Return the p-value of each threshold: that of the confidences it keeps, and 1 where it keeps none."""
-    return np.append(1.0, p)[np.searchsorted(-levels, -thresholds, side="right")]
+def _of_thresholds(thresholds: np.ndarray, levels: np.ndarray, p: np.ndarray, of_none: float = 1.0) -> np.ndarray:
+    """Return the p-value of each threshold: that of the confidences it keeps, and `of_none` where it keeps none."""
+    return np.append(of_none, p)[np.searchsorted(-levels, -thresholds, side="right")]

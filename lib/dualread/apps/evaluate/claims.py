@@ -1,0 +1,153 @@
+"""Tables of claims: what is known per report, with all claims, and with those that a certified filter keeps."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from dualread.apps.evaluate.evaluation_data import EvaluationData
+from dualread.apps.evaluate.metrics import WITHOUT_PROBABILITIES
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, same_method
+from dualread.data.tables.claims import REPORT
+from dualread.errors import ConfigError, DataError, UndefinedMetricError
+from dualread.evaluation.claim_filter import LOSSES, RATES, Claims, certified_filter, filter_rates
+from dualread.evaluation.statistics.clusters import in_unit
+
+SCHEMA = {
+    **dict.fromkeys(("dataset", "method", "loss"), pl.String),
+    **dict.fromkeys(("target_risk", "threshold"), pl.Float64),
+    **dict.fromkeys((name + end for name in RATES for end in ("", "_low", "_high")), pl.Float64),
+    **dict.fromkeys(("n", "n_reports", "n_clusters"), pl.Int64),
+    **{"reason": pl.String, "delta": pl.Float64},
+    **dict.fromkeys(("share_delta", "max_reports", "calibration_max_reports"), pl.Int64),
+    **dict.fromkeys(("calibration_reports", "calibration_clusters"), pl.Int64),
+}
+
+
+def claim_filters(
+    parts: Sequence[EvaluationData], calibration: Sequence[EvaluationData], options: ThresholdOptions | None
+) -> pl.DataFrame | None:
+    """Return a row for each method and loss with all claims, and with those of each target's certified filter.
+
+    Args:
+        parts: The evaluated claims.
+        calibration: Those that choose the filters.
+        options: Which filters are wanted; None for none.
+
+    Returns:
+        The columns of `SCHEMA`: `claim_filter.RATES` with their intervals; None if the rows are no claims.
+
+    Raises:
+        ConfigError: `max_reports` is given, and the rows are no claims.
+        DataError: One table has claims and the other has none, or a cluster has more reports than `max_reports`.
+    """
+    choosers = [] if options is None else [chooser_of(cells, calibration) for cells in parts]
+    for cells, chooser in zip(parts, choosers, strict=False):
+        if cells.has_claims != chooser.has_claims:
+            lacks, has = sorted((cells, chooser), key=lambda data: data.has_claims)
+            raise DataError(
+                f"{lacks.source}: no column 'claim', which {has.source} has. Give it in both, or in neither."
+            )
+    if not parts[0].has_claims:
+        if options is not None and options.max_reports is not None:
+            raise ConfigError("--max-reports: needs a table of claims, which has a column 'claim'.")
+        return None
+    rows = []
+    for k, cells in enumerate(parts):
+        for method in cells.methods:
+            judged_on = claims_of(cells, method)
+            rows += [_row(cells, method, judged_on, loss, 0.0) for loss in LOSSES]
+            if options is not None:
+                rows += _certified(cells, choosers[k], method, judged_on, options)
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _certified(
+    cells: EvaluationData, chooser: EvaluationData, method: str, judged_on: Claims, options: ThresholdOptions
+) -> Iterator[dict]:
+    same = same_method(chooser, method, cells)
+    chosen_on = claims_of(chooser, same)
+    for data, claims in ((chooser, chosen_on), (cells, judged_on)):
+        if options.max_reports is not None and (n := _most_reports(claims)) > options.max_reports:
+            raise DataError(
+                f"{data.source}: a {data.unit} has {n} reports, and --max-reports says that none has more than"
+                f" {options.max_reports}. Give the largest number that one {data.unit} of this source can have."
+            )
+    limits = {name: getattr(options, name) for name in ("delta", "share_delta", "max_reports")}
+    like = {"calibration_reports": chosen_on.n_reports, "calibration_clusters": int(chosen_on.cluster.max()) + 1}
+    like["calibration_max_reports"] = _most_reports(chosen_on)
+    for risk in options.target_risks:
+        for loss in LOSSES:
+            cut: float | str = WITHOUT_PROBABILITIES
+            try:
+                if method not in cells.ranked and same not in chooser.ranked:
+                    how = {"target_risk": risk, "delta": options.level, "max_reports": options.max_reports}
+                    cut = certified_filter(chosen_on, loss, **how)
+            except UndefinedMetricError as error:
+                cut = str(error)
+            yield _row(cells, method, judged_on, loss, cut, risk) | limits | like
+
+
+def _row(
+    cells: EvaluationData, method: str, claims: Claims, loss: str, cut: float | str, target_risk: float | None = None
+) -> dict:
+    row = {
+        "target_risk": target_risk,
+        "dataset": cells.dataset,
+        "method": method,
+        "loss": loss,
+        "n": len(claims.report),
+    }
+    row |= {"n_reports": claims.n_reports, "n_clusters": int(claims.cluster.max()) + 1}
+    if isinstance(cut, str):
+        return row | {"reason": in_unit(cut, cells.unit)}
+    rates = filter_rates(claims, loss, threshold=cut)
+    if target_risk is None:  # all claims are kept, of these reports and of others
+        rates |= dict.fromkeys(f"{name}_{end}" for name in ("kept", "none_kept") for end in ("low", "high"))
+    return row | {"threshold": cut} | rates
+
+
+def claims_of(cells: EvaluationData, method: str) -> Claims:
+    """Return the claims of a method; reports and clusters are numbered in the order of their names."""
+    rows = cells.methods[method].answers.join(
+        cells.groups.filter(method=method).select("sample_id", REPORT), on="sample_id", maintain_order="left"
+    )
+    numbers = (rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in (REPORT, "cluster_id"))
+    return Claims(rows["confidence"].to_numpy(), rows["correct"].to_numpy(), *numbers)
+
+
+def _most_reports(claims: Claims) -> int:
+    return int(np.bincount(claims.cluster_of_reports()).max())
+
+
+def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
+    """Yield a warning if an evaluated cluster has more reports than those that chose the filter."""
+    if not (cells.has_claims and chooser.has_claims):
+        return
+    most, n = (max(_most_reports(claims_of(data, method)) for method in data.methods) for data in (chooser, cells))
+    if options.max_reports is None and n > most:
+        yield (
+            f"warning: a {cells.unit} of {cells.source} has {n} reports, more than any of {chooser.source} ({most})."
+            " Certified filters assume that no new one has more than these; state the largest number that is possible"
+            " with --max-reports."
+        )
+
+
+def about_filters(rows: pl.DataFrame, cells: EvaluationData) -> str:
+    """Return a sentence about what losses are, and about what certified filters take for granted."""
+    said = (
+        "of claims: the loss of a report is the share of unsupported claims among those that are kept (share), or 1 if"
+        " any of these is unsupported (any), and 0 if none is kept; risk is its mean over reports"
+    )
+    certified = rows.filter(pl.col("target_risk").is_not_null())
+    if certified.is_empty():
+        return said
+    row = certified.row(0, named=True)
+    bound = "if reports are independent"
+    if cells.cluster != REPORT:
+        most, source = row["max_reports"], "--max-reports"
+        if most is None:
+            most, source = max(certified["calibration_max_reports"]), "the most among the calibration reports"
+        bound = f"as long as no {cells.unit} has more than {most} report{'' if most == 1 else 's'} ({source})"
+    shared = "" if row["share_delta"] == 1 else f" / {row['share_delta']}"
+    return f"{said}. A filter is certified wrongly with a probability of at most {row['delta']:g}{shared}, {bound}"

@@ -1,0 +1,157 @@
+"""The certified filter of claims: losses and p-values by hand and by loops, and the guarantee by simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation.claim_filter import Claims, certified_filter, filter_p_values, mean_interval, report_losses
+from dualread.evaluation.statistics.proportion import share_interval
+from dualread.seeding import generator
+
+LOSS = ("share", "any")
+
+
+def claims(confidence, correct, report, cluster=None):
+    report = np.asarray(report)
+    return Claims(np.asarray(confidence, float), np.asarray(correct, bool), report, np.asarray(cluster or report))
+
+
+# Report 0 has three claims, report 1 two, report 2 one.
+SMALL = ([0.9, 0.7, 0.3, 0.9, 0.7, 0.4], [1, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("threshold", "share", "lost"),
+    [
+        (0.95, [0, 0, 0], [0, 0, 0]),  # none is kept
+        (0.9, [0, 0, 0], [0, 0, 0]),
+        (0.7, [1 / 2, 0, 0], [1, 0, 0]),
+        (0.0, [1 / 3, 0, 1], [1, 0, 1]),  # the loss of the first report falls again
+    ],
+)
+def test_losses_by_hand(threshold, share, lost):
+    small = claims(*SMALL)
+    assert report_losses(small, "share", threshold=threshold).tolist() == pytest.approx(share)
+    assert report_losses(small, "any", threshold=threshold).tolist() == lost
+
+
+def test_p_values_by_hand():
+    # Target .5, one report per cluster. "any": P(Bin(3, .5) <= k) with k = 0, 0, 1, 2, 2 lost reports.
+    levels, p = filter_p_values(claims(*SMALL), "any", target_risk=0.5)
+    assert levels.tolist() == [0.9, 0.7, 0.4, 0.3]
+    assert p.tolist() == pytest.approx([1 / 8, 1 / 8, 4 / 8, 7 / 8, 7 / 8])
+    # "share": the stake 1 / .5 doubles what has the loss 0: half the capital makes .5 * 2^3 = 4 from three reports. At
+    # .7 the first one has the loss .5, a factor 1: .5 * 2 * 2 = 2. At .4 the third has the loss 1, a factor 0, and the
+    # others are in places 0 and 1 of the order, or not.
+    p = filter_p_values(claims(*SMALL), "share", target_risk=0.5)[1]
+    assert p[:3].tolist() == pytest.approx([1 / 4, 1 / 4, 1 / 2])
+
+
+def literal_p(sample, loss, threshold, target_risk, most):
+    """The bets of the definition, one cluster after another."""
+    losses = {}
+    for report in set(sample.report.tolist()):
+        rows = [k for k in range(len(sample.report)) if sample.report[k] == report]
+        kept = [bool(sample.correct[k]) for k in rows if sample.confidence[k] >= threshold]
+        unsupported = kept.count(False)
+        value = (unsupported / len(kept) if kept else 0.0) if loss == "share" else float(unsupported > 0)
+        losses.setdefault(int(sample.cluster[rows[0]]), []).append(value)
+    place, largest = generator("order of the bets", len(losses)).permutation(len(losses)).tolist(), 1.0
+    for k, share in enumerate((1 / 2, 1 / 8, 1 / 8, 1 / 8, 1 / 8)):
+        wealth = share
+        for cluster in sorted(losses, key=place.__getitem__):
+            balance = sum(losses[cluster]) - target_risk * len(losses[cluster])
+            wealth *= 1 - balance / (2**k * (1 - target_risk) * most)
+            largest = max(largest, wealth)
+    return 1 / largest
+
+
+@given(st.integers(0, 10_000), st.sampled_from(LOSS), st.sampled_from([0.1, 0.5]))
+def test_p_values_are_those_of_the_definition_in_any_order(seed, loss, target_risk):
+    rng = np.random.default_rng(seed)
+    cluster_of_report = np.unique(rng.integers(0, 5, 9), return_inverse=True)[1]
+    report = np.unique(np.append(rng.integers(0, 9, 20), range(9)), return_inverse=True)[1]
+    confidence = rng.integers(0, 6, len(report)) / 5
+    sample = Claims(confidence, rng.random(len(report)) < 0.7, report, cluster_of_report[report])
+    most = int(np.bincount(cluster_of_report).max()) + 1
+    levels, p = filter_p_values(sample, loss, target_risk=target_risk, max_reports=most)
+    for threshold, value in zip([2.0, *levels], p, strict=True):
+        assert value == pytest.approx(literal_p(sample, loss, threshold, target_risk, most), rel=1e-9)
+    order = rng.permutation(len(report))
+    turned = filter_p_values(Claims(*(part[order] for part in sample)), loss, target_risk=target_risk, max_reports=most)
+    assert np.array_equal(turned[1], p)
+
+
+def test_the_smallest_confidence_that_passes_is_the_filter():
+    # 100 reports of three claims, .9 and .8 supported, .2 not. Target .1: at .8 no report has a loss; with "any" all do
+    # at .2, with "share" each has 1/3.
+    sample = claims([0.9, 0.8, 0.2] * 100, [1, 1, 0] * 100, np.repeat(np.arange(100), 3))
+    for loss in LOSS:
+        assert certified_filter(sample, loss, target_risk=0.1) == 0.8
+    # The share 1/3 is below a target of .5, so that 0, where a sequence begins, passes. With "any", .5 is the last one
+    # that does: a sequence begins there, and it keeps what .8 keeps.
+    assert certified_filter(sample, "share", target_risk=0.5) == 0.0
+    assert certified_filter(sample, "any", target_risk=0.5) == 0.5
+
+
+def test_a_filter_that_keeps_no_claim_is_none():
+    # Every claim is unsupported, so that none may be kept; the risk of keeping none is 0.
+    sample = claims([0.9, 0.8] * 100, [0, 0] * 100, np.repeat(np.arange(100), 2))
+    with pytest.raises(UndefinedMetricError, match=r"is 1, and 0\.06 is needed"):
+        certified_filter(sample, "any", target_risk=0.1)
+
+
+def test_how_many_reports_it_takes_and_that_those_of_a_patient_count_once():
+    # "any": .9^26 = .0646 is above .06 = 3/5 delta, and .9^27 = .0581 is not.
+    for n, certified in ((26, False), (27, True)):
+        sample = claims([0.9] * n, [1] * n, range(n))
+        if certified:
+            assert certified_filter(sample, "any", target_risk=0.1) == 0.0
+        else:
+            with pytest.raises(UndefinedMetricError, match=r"too few images \(26\)"):
+                certified_filter(sample, "any", target_risk=0.1)
+    of_few_patients = claims([0.9] * 200, [1] * 200, range(200), (np.arange(200) % 20).tolist())
+    with pytest.raises(UndefinedMetricError, match=r"too few images \(20\)"):
+        certified_filter(of_few_patients, "any", target_risk=0.1)
+
+
+def test_intervals_of_means_over_reports():
+    lost = np.array([1.0, 0.0, 1.0, 0.0, 0.0])
+    assert mean_interval(lost, np.arange(5)) == share_interval(lost == 1, np.arange(5))
+    assert mean_interval(np.array([0.5, 0.0, 1.0]), np.zeros(3, int)) is None  # one cluster
+    # .25 and .75, each of ten clusters: the mean .5 has the variance 20 / 19 * .25^2 / 20 = .00329; with t[19] = 2.093,
+    # half the interval is 2.093 * .05735 / (.5 * .5) = .4802 on the logit.
+    low, high = mean_interval(np.array([0.25, 0.75] * 10), np.arange(20))
+    assert (low, high) == pytest.approx((1 / (1 + np.exp(0.4802)), 1 / (1 + np.exp(-0.4802))), abs=1e-4)
+
+
+def drawn(rng, n_clusters, risk, effect, shuffle=0.0):
+    """Reports of 1 to 12 claims, 1 to 3 of each patient; whether a claim is supported hangs on patient and report."""
+    cluster = np.repeat(np.arange(n_clusters), rng.integers(1, 4, n_clusters))
+    report = np.repeat(np.arange(len(cluster)), rng.integers(1, 13, len(cluster)))
+    luck = rng.normal(size=n_clusters)[cluster] + rng.normal(size=len(cluster))
+    confidence = rng.beta(3, 1, len(report))
+    confidence = np.where(rng.random(len(report)) < shuffle, 0.97, confidence)
+    wrong = rng.random(len(report)) < 1 / (1 + np.exp(-(risk - effect * (confidence - 0.75) + luck[report])))
+    return Claims(np.round(confidence, 2), ~wrong, report, cluster[report])
+
+
+@pytest.mark.parametrize("loss", LOSS)
+@pytest.mark.parametrize(("risk", "effect"), [(-3.2, 0.0), (-4.0, 8.0), (-4.5, -6.0)])
+def test_the_risk_is_rarely_above_the_target(loss, risk, effect):
+    """At the boundary: the target is the risk of keeping all claims, or the one half way to it."""
+    rng = np.random.default_rng([len(loss), int(-10 * risk)])
+    many = drawn(rng, 20_000, risk, effect)
+    target = float(report_losses(many, loss, threshold=0.6 if effect > 0 else 0.0).mean()) * 0.999
+    above = n_kept = 0
+    for _ in range(100):
+        try:
+            cut = certified_filter(drawn(rng, 60, risk, effect), loss, target_risk=target, max_reports=3)
+        except UndefinedMetricError:
+            continue
+        above += report_losses(many, loss, threshold=cut).mean() > target
+        n_kept += 1
+    assert above <= 17  # P(Bin(100, .1) > 17) = .01
+    print(loss, risk, effect, target, above, n_kept)
