@@ -6,6 +6,7 @@
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 200 --only uneven      five minutes
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 200 --only patients    two minutes
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 200 --only subgroups   a quarter of an hour
+    OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 200 --only claims      a quarter of an hour
 
 Data sets are drawn from known sources (`_simulated.py`). "printed" is what `dualread evaluate` prints; the other
 lines are alternatives that were rejected, written here in a few lines each. Every share has its Monte Carlo standard
@@ -25,6 +26,8 @@ error.
   looks worst, for its own value, and "normal" multiplies all standard errors by one number, as max-t of independent
   groups does. In the last column, how often Holm's method finds a difference to the rest; there is one in "one worse".
 - answer sets: how often that of a random answer about a new image has the right choice, and that of any answer.
+- claims: intervals over claims of reports, of which patients have several; and how often a certified filter is wrong,
+  in 200 random designs.
 - certified thresholds: how often the risk is above the target, and what share of new answers is kept.
 """
 
@@ -38,6 +41,7 @@ from typing import get_args
 import numpy as np
 import polars as pl
 from _answer_sets import answer_set_lines
+from _claims import claim_filter_lines, claim_interval_lines
 from _simulated import CALIBRATIONS, Design, answers, source
 from _subgroups import subgroup_lines
 from scipy.special import ndtr
@@ -105,7 +109,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three designs instead of eight, and fewer data sets")
     parser.add_argument(
         "--only",
-        choices=["intervals", "uneven", "patients", "subgroups", "answer_sets", "retrained", "certified"],
+        choices=["intervals", "uneven", "patients", "subgroups", "answer_sets", "claims", "retrained", "certified"],
         help="one part; tests go with intervals",
     )
     options = parser.parse_args()
@@ -127,6 +131,9 @@ def main() -> None:
         print("\nsubgroups", *subgroup_lines(n), sep="\n", flush=True)
     if options.only in (None, "answer_sets"):
         print("\nanswer sets, miss .1", *answer_set_lines(n), sep="\n", flush=True)
+    if options.only in (None, "claims"):
+        print("\nintervals over claims", *claim_interval_lines(n), sep="\n", flush=True)
+        print("\ncertified filters, delta .1", *claim_filter_lines(n // 2), sep="\n", flush=True)
     if options.only in (None, "intervals"):
         found = Found()
         for design in designs:

@@ -123,35 +123,42 @@ def test_intervals_of_means_over_reports():
     assert mean_interval(np.array([0.5, 0.0, 1.0]), np.zeros(3, int)) is None  # one cluster
     # .25 and .75, each of ten clusters: the mean .5 has the variance 20 / 19 * .25^2 / 20 = .00329; with t[19] = 2.093,
     # half the interval is 2.093 * .05735 / (.5 * .5) = .4802 on the logit.
-    low, high = mean_interval(np.array([0.25, 0.75] * 10), np.arange(20))
-    assert (low, high) == pytest.approx((1 / (1 + np.exp(0.4802)), 1 / (1 + np.exp(-0.4802))), abs=1e-4)
+    assert mean_interval(np.array([0.25, 0.75] * 10), np.arange(20)) == pytest.approx(
+        (1 / (1 + np.exp(0.4802)), 1 / (1 + np.exp(-0.4802))), abs=1e-4
+    )
 
 
-def drawn(rng, n_clusters, risk, effect, shuffle=0.0):
-    """Reports of 1 to 12 claims, 1 to 3 of each patient; whether a claim is supported hangs on patient and report."""
-    cluster = np.repeat(np.arange(n_clusters), rng.integers(1, 4, n_clusters))
+def drawn(rng, n_patients, wrong, slope, together):
+    """Patients with 1 to 6 reports of 1 to 12 claims; `together`, all of a patient are supported or none."""
+    cluster = np.repeat(np.arange(n_patients), rng.integers(1, 7, n_patients))
     report = np.repeat(np.arange(len(cluster)), rng.integers(1, 13, len(cluster)))
-    luck = rng.normal(size=n_clusters)[cluster] + rng.normal(size=len(cluster))
-    confidence = rng.beta(3, 1, len(report))
-    confidence = np.where(rng.random(len(report)) < shuffle, 0.97, confidence)
-    wrong = rng.random(len(report)) < 1 / (1 + np.exp(-(risk - effect * (confidence - 0.75) + luck[report])))
-    return Claims(np.round(confidence, 2), ~wrong, report, cluster[report])
+    confidence = np.round(rng.beta(3, 1, len(report)), 2)
+    luck = rng.random(n_patients)[cluster][report] if together else rng.random(len(report))
+    of_report = np.zeros(len(cluster)) if together else rng.normal(size=len(cluster))
+    odds = np.exp(wrong - slope * (confidence - 0.75) + of_report[report])
+    return Claims(confidence, luck > odds / (1 + odds), report, cluster[report])
 
 
 @pytest.mark.parametrize("loss", LOSS)
-@pytest.mark.parametrize(("risk", "effect"), [(-3.2, 0.0), (-4.0, 8.0), (-4.5, -6.0)])
-def test_the_risk_is_rarely_above_the_target(loss, risk, effect):
-    """At the boundary: the target is the risk of keeping all claims, or the one half way to it."""
-    rng = np.random.default_rng([len(loss), int(-10 * risk)])
-    many = drawn(rng, 20_000, risk, effect)
-    target = float(report_losses(many, loss, threshold=0.6 if effect > 0 else 0.0).mean()) * 0.999
-    above = n_kept = 0
-    for _ in range(100):
-        try:
-            cut = certified_filter(drawn(rng, 60, risk, effect), loss, target_risk=target, max_reports=3)
-        except UndefinedMetricError:
-            continue
-        above += report_losses(many, loss, threshold=cut).mean() > target
-        n_kept += 1
-    assert above <= 17  # P(Bin(100, .1) > 17) = .01
-    print(loss, risk, effect, target, above, n_kept)
+@pytest.mark.parametrize(
+    ("wrong", "slope", "together", "kept_from"),
+    [(-1.4, 0.0, True, 0.8), (-2.5, 8.0, False, 0.7), (-1.5, -6.0, False, 0.0)],
+)
+def test_the_risk_is_above_the_target_in_at_most_delta(loss, wrong, slope, together, kept_from):
+    """The target is just below the risk of a threshold, so that all thresholds below it, or above it, are too risky."""
+    rng = np.random.default_rng([len(loss), int(-10 * wrong)])
+    many = drawn(rng, 20_000, wrong, slope, together)
+    target = float(report_losses(many, loss, threshold=kept_from).mean()) * 0.999
+    above = {"claims of a patient together": 0, "claims as if independent": 0}
+    for _ in range(60):
+        sample = drawn(rng, 60, wrong, slope, together)
+        alone = np.arange(len(sample.report))
+        samples = (sample, 6), (sample._replace(report=alone, cluster=alone), 1)
+        for how, (calibration, most) in zip(above, samples, strict=True):
+            try:
+                cut = certified_filter(calibration, loss, target_risk=target, max_reports=most)
+            except UndefinedMetricError:
+                continue
+            above[how] += report_losses(many, loss, threshold=cut).mean() > target
+    assert above["claims of a patient together"] <= 12  # P(Bin(60, .1) > 12) = .01
+    assert above["claims as if independent"] > 12

@@ -632,6 +632,34 @@ MUTANTS = (
         "np.full(len(p), 1.0 / (len(p) + 1))",
         ("evaluation/test_answer_sets.py",),
     ),
+    Mutant(
+        "reports of one patient count as independent",
+        "evaluation/claim_filter.py",
+        "n_reports = np.bincount(claims.cluster_of_reports())",
+        "n_reports, claims = np.ones(claims.n_reports, dtype=int), claims._replace(cluster=claims.report)",
+        ("evaluation/test_claim_filter.py",),
+    ),
+    Mutant(
+        "a report that has lost a claim loses again",
+        "evaluation/claim_filter.py",
+        "change = LOSSES[loss](n_kept, n_wrong) - LOSSES[loss](n_kept - 1, n_wrong - wrong)",
+        "change = wrong.astype(float)",
+        ("evaluation/test_claim_filter.py",),
+    ),
+    Mutant(
+        "a filter that keeps no claim is certified",
+        "evaluation/claim_filter.py",
+        "if smallest is not None and smallest <= levels[0]:",
+        "if smallest is not None:",
+        ("evaluation/test_claim_filter.py",),
+    ),
+    Mutant(
+        "claims of one report count as independent",
+        "apps/evaluate/evaluation_data.py",
+        "names = (CLUSTER, IMAGE, REPORT) if answers.has(CLAIM) else (CLUSTER, IMAGE)",
+        "names = (CLUSTER, IMAGE)",
+        ("apps/evaluate/test_claims.py",),
+    ),
     # --- meaning and labels
     Mutant(
         "one direction is enough for two answers to mean the same",

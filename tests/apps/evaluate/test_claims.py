@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -38,6 +39,12 @@ def tables(tmp_path, monkeypatch):
         write(tmp_path, name, text)
 
 
+def filters_of(*tables, **options) -> pl.DataFrame:
+    filters = dualread.evaluate(*tables, **options).claim_filter
+    assert filters is not None
+    return filters
+
+
 def rows(filters, *names):
     return filters.select("target_risk", "loss", *names).rows()
 
@@ -45,7 +52,7 @@ def rows(filters, *names):
 def test_the_filter_by_hand(tables):
     found = dualread.evaluate("test.csv", calibration="validation.csv", target_risk=0.2, replicates=0)
     assert found.left_out == {"test.csv: no value in column 'correct'": 1}
-    filters = found.claim_filter
+    filters = filters_of("test.csv", calibration="validation.csv", target_risk=0.2, replicates=0)
     # All claims: 2 of 6 are unsupported; a has the share 1/3, b 0, c 1. At .8, where the calibration reports have no
     # loss (at .5 all have), .9 and .8 are kept, both supported, and none of c.
     counts = ("threshold", "kept", "unsupported", "none_kept", "risk", "n", "n_reports", "n_clusters")
@@ -56,8 +63,8 @@ def test_the_filter_by_hand(tables):
         (0.2, "any", 0.8, pytest.approx(1 / 3), 0.0, pytest.approx(1 / 3), 0.0, 6, 3, 3),
     ]
     # Intervals are over reports: one of three has no claim left.
-    low, high = share_interval(pl.Series([False, False, True]).to_numpy(), pl.Series([0, 1, 2]).to_numpy())
-    assert rows(filters, "none_kept_low", "none_kept_high")[2:] == [(0.2, loss, low, high) for loss in ("share", "any")]
+    ends = share_interval(np.array([False, False, True]), np.arange(3)) or ()
+    assert rows(filters, "none_kept_low", "none_kept_high")[2:] == [(0.2, loss, *ends) for loss in ("share", "any")]
     # Metrics are over claims, with the report as cluster: 4 of 6 are supported.
     (accuracy,) = found.metrics.filter(metric="accuracy", subset="all").to_dicts()
     assert (accuracy["estimate"], accuracy["n"], accuracy["n_clusters"]) == (pytest.approx(4 / 6), 6, 3)
@@ -69,8 +76,10 @@ def test_what_names_a_report_does_not_matter(tables):
     numbered = frame.with_columns(claim=pl.int_range(pl.len()).over("study_uid"))
     for table in (frame, numbered, numbered.with_columns(patient=pl.col("study_uid") + "x")):
         cluster = "patient" if "patient" in table.columns else None
-        other = dualread.evaluate(table, columns={"report": "study_uid"}, cluster=cluster, replicates=50)
-        assert other.claim_filter.drop("method").equals(found.claim_filter.drop("method"))
+        options = {"columns": {"report": "study_uid"}, "cluster": cluster, "replicates": 50}
+        other = dualread.evaluate(table, **options)
+        filters = filters_of(table, **options), filters_of("test.csv", replicates=50)
+        assert filters[0].drop("method").equals(filters[1].drop("method"))
         key = ["metric", "subset"]
         estimates = [of.metrics.select(*key, "estimate", "n", "n_clusters").sort(key) for of in (other, found)]
         assert estimates[0].equals(estimates[1])
@@ -81,11 +90,11 @@ def test_patients_are_the_units_of_what_is_certified(tables):
     # each, and .5 * (10 / 9)^60 = 278 > 1 / .06. With M = 8, .5 * (1 + .2 / 7.2)^60 = 2.6 is too few.
     options = {"calibration": "validation.csv", "target_risk": 0.1, "replicates": 0}
     table = pl.read_csv("test.csv").with_columns(patient=pl.col("sample_id"))
-    by_patient = dualread.evaluate(table, cluster="patient", **options).claim_filter
+    by_patient = filters_of(table, cluster="patient", **options)
     assert by_patient["threshold"].to_list() == [0.0, 0.0, 0.8, 0.8]
     assert by_patient["calibration_clusters"].to_list() == [None, None, 60, 60]
     assert by_patient["calibration_max_reports"].to_list()[2:] == [2, 2]
-    few = dualread.evaluate(table, cluster="patient", max_reports=8, **options).claim_filter
+    few = filters_of(table, cluster="patient", max_reports=8, **options)
     assert few["threshold"].to_list() == [0.0, 0.0, None, None]
     assert "too few patients (60)" in few["reason"][2]
 

@@ -45,10 +45,10 @@ def named_claims(table: "CheckedTable") -> "CheckedTable":
     return table.with_column(pl.concat_str(REPORT, pl.lit("#"), CLAIM).alias("sample_id"))
 
 
-def refuse_split_reports(table: "CheckedTable", cluster: str) -> None:
+def refuse_split_reports(table: "CheckedTable", cluster: str | None) -> None:
     """Refuse reports whose claims are in several clusters, because they would count as independent."""
     names = [name for name in (*_PLACE, REPORT) if table.has(name)]
-    clusters = table.frame.group_by(names).agg(pl.col(cluster).unique().sort().alias("clusters"))
+    clusters = table.frame.group_by(names).agg(pl.col(cluster or REPORT).unique().sort().alias("clusters"))
     if len(split := clusters.filter(pl.col("clusters").list.len() > 1).sort(names)):
         first = split.row(0, named=True)
         raise table.error(

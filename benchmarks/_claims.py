@@ -1,0 +1,161 @@
+"""Claims of reports: how often a certified filter is wrong, and intervals over claims hold (`coverage.py`)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+import dualread
+from dualread.apps.text import aligned
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation.claim_filter import LOSSES, RATES, Claims, certified_filter, filter_rates, report_losses
+from dualread.evaluation.metrics._bets import running_sums_by
+
+DELTA, MANY, REPLICATES = 0.1, 40_000, 400
+METRICS = ("accuracy", "auroc", "brier", "aurc", "hce90")
+
+
+class Source(NamedTuple):
+    """Patients with reports of claims; whether a claim is supported depends on its confidence, report and patient."""
+
+    patients: int
+    most_reports: int
+    most_claims: int
+    wrong: float  # on the logit, at a confidence of .75
+    slope: float  # of the confidence; negative where the most confident claims are wrong
+    of_patient: float
+    of_report: float
+    ties: int  # number of distinct confidences
+
+    @classmethod
+    def random(cls, rng: np.random.Generator) -> "Source":
+        """Return one of the many designs."""
+        sizes = (int(rng.choice(choices)) for choices in ((40, 80, 160), (1, 2, 5), (3, 12, 30)))
+        shape = (rng.uniform(*ends) for ends in ((-3, 0), (-6, 12), (0, 3), (0, 2)))
+        (patients, reports, claims), (wrong, slope, of_patient, of_report) = sizes, shape
+        ties = int(rng.choice((4, 20, 10_000)))
+        return cls(patients, reports, claims, wrong, slope, of_patient, of_report, ties)
+
+    def draw(self, rng: np.random.Generator, patients: int | None = None) -> Claims:
+        """Return the claims of as many patients; those with many reports, and long reports, are wrong more often."""
+        n = patients or self.patients
+        n_reports = rng.integers(1, self.most_reports + 1, n)
+        cluster = np.repeat(np.arange(n), n_reports)
+        n_claims = rng.integers(1, self.most_claims + 1, len(cluster))
+        luck = self.of_patient * rng.standard_normal(n)[cluster] + self.of_report * rng.standard_normal(len(cluster))
+        luck += 0.3 * (n_reports[cluster] > 2) + 0.3 * (n_claims > 6)
+        report = np.repeat(np.arange(len(cluster)), n_claims)
+        confidence = np.ceil(self.ties * rng.beta(3, 1, len(report))) / self.ties
+        wrong = rng.random(len(report)) < expit(self.wrong - self.slope * (confidence - 0.75) + luck[report])
+        return Claims(confidence, ~wrong, report, cluster[report])
+
+
+def risks(many: Claims, loss: str) -> Callable[[float], tuple[float, float]]:
+    """Return a function that returns the risk of a threshold, and the share of claims that it keeps."""
+    order = np.argsort(-many.confidence, kind="stable")
+    wrong, levels = (~many.correct[order]).astype(np.int64), -many.confidence[order]
+    n_kept, n_wrong = running_sums_by(many.report[order], np.stack([np.ones_like(wrong), wrong]))
+    change = LOSSES[loss](n_kept, n_wrong) - LOSSES[loss](n_kept - 1, n_wrong - wrong)
+    risk = np.append(0.0, np.cumsum(change) / many.n_reports)
+    assert np.isclose(risk[-1], report_losses(many, loss, threshold=0.0).mean())
+
+    def of_threshold(cut: float) -> tuple[float, float]:
+        n = int(np.searchsorted(levels, -cut, side="right"))
+        return float(risk[n]), n / len(levels)
+
+    return of_threshold
+
+
+def claim_filter_lines(n_sets: int, n_designs: int = 200) -> Iterator[str]:
+    """Yield how often the risk of certified filters is above the target, over random designs.
+
+    The target is that of a threshold at which between 5% and all of the claims are kept, so that a filter just below it
+    is wrong. "claims as if independent" gives every claim a report, and "reports as if independent" a patient.
+    """
+    above: dict[tuple[str, str], list[float]] = defaultdict(list)
+    kept: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for k in range(n_designs):
+        rng = np.random.default_rng([11, k])
+        source = Source.random(rng)
+        many = source.draw(rng, MANY)
+        levels = np.unique(many.confidence)
+        limit = np.quantile(many.confidence, rng.uniform(0, 0.95))
+        known = float(levels[np.searchsorted(levels, limit)])
+        for loss in LOSSES:
+            of_threshold = risks(many, loss)
+            target = min(max(of_threshold(known)[0] * 0.999, 0.02), 0.6)
+            shares: dict[str, list[tuple[bool, float]]] = defaultdict(list)
+            for _ in range(n_sets):
+                drawn = source.draw(rng)
+                one = np.arange(len(drawn.report))
+                samples = {
+                    "printed": (drawn, source.most_reports),
+                    "reports as if independent": (drawn._replace(cluster=drawn.report), 1),
+                    "claims as if independent": (drawn._replace(report=one, cluster=one), 1),
+                }
+                for rule, (sample, most) in samples.items():
+                    try:
+                        cut = certified_filter(sample, loss, target_risk=target, delta=DELTA, max_reports=most)
+                    except UndefinedMetricError:
+                        shares[rule].append((False, 0.0))
+                    else:
+                        risk, share = of_threshold(cut)
+                        shares[rule].append((risk > target, share))
+            for rule, values in shares.items():
+                wrong, share = np.mean(values, axis=0)
+                above[loss, rule].append(wrong)
+                kept[loss, rule].append(share)
+    table = [("loss", "rule", "above the target, mean", "largest of designs", "designs above .1", "kept, mean")]
+    for key, values in above.items():
+        numbers = (f"{np.mean(values):.4f}", f"{np.max(values):.3f}", str(int(np.sum(np.array(values) > DELTA))))
+        table.append((*key, *numbers, f"{np.mean(kept[key]):.3f}"))
+    yield from aligned(table, numbers=(2, 3, 4, 5))
+
+
+def claim_interval_lines(n_sets: int) -> Iterator[str]:
+    """Yield how often intervals over claims hold the value of 40,000 patients, by what is resampled."""
+    designs = {
+        "reports alone": Source(150, 1, 12, -1.0, 4.0, 0.0, 1.0, 10_000),
+        "1 to 5 reports": Source(100, 5, 12, -1.0, 4.0, 1.0, 1.0, 10_000),
+        "long reports, ties": Source(100, 2, 30, -0.5, 4.0, 1.5, 1.0, 20),
+        "50 patients": Source(50, 3, 12, -1.0, 4.0, 1.0, 1.0, 10_000),
+    }
+    table = [("design", "number", "interval over", "coverage", "se", "", "width")]
+    for k, (name, source) in enumerate(designs.items()):
+        rng = np.random.default_rng([12, k])
+        truth = _numbers(source.draw(rng, MANY), "patient", 0)
+        ends: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        for _ in range(n_sets):
+            drawn = source.draw(rng)
+            for over in ("patient", "claim"):
+                for number, (_, low, high) in _numbers(drawn, over, REPLICATES).items():
+                    ends[number, over].append((low, high))
+        for (number, over), values in ends.items():
+            low, high = np.array([end for end in values if None not in end], dtype=np.float64).reshape(-1, 2).T
+            if len(low) == 0:
+                continue
+            covers = (low <= truth[number][0]) & (truth[number][0] <= high)
+            share = covers.mean()
+            mark = "" if 0.92 <= share <= 0.98 else "*"
+            error = np.sqrt(max(share * (1 - share), 1 / len(covers)) / len(covers))
+            table.append((name, number, over, f"{share:.3f}", f"{error:.3f}", mark, f"{np.mean(high - low):.3f}"))
+    yield from aligned(table, numbers=(3, 4, 6))
+
+
+def _numbers(claims: Claims, over: str, replicates: int) -> dict[str, tuple]:
+    """Return (estimate, low, high) of metrics of all claims, and of what a filter at .9 keeps."""
+    table = {name: getattr(claims, name) for name in ("confidence", "correct")}
+    table |= {"report": claims.report, "claim": np.arange(len(claims.report)), "patient": claims.cluster}
+    if over == "claim":  # as if every claim were a report
+        table |= {"report": table["claim"], "patient": table["claim"]}
+    evaluation = dualread.evaluate(table, cluster="patient", replicates=replicates)
+    metrics = evaluation.metrics.filter(subset="all").select("metric", "estimate", "low", "high")
+    numbers = {metric: (value, low, high) for metric, value, low, high in metrics.rows() if metric in METRICS}
+    if over == "patient":
+        for loss in LOSSES:
+            rates = filter_rates(claims, loss, threshold=0.9)
+            for name in RATES if loss == "share" else ("risk",):
+                numbers[f"{name}, {loss}, at .9"] = (rates[name], rates[f"{name}_low"], rates[f"{name}_high"])
+    return numbers
