@@ -10,7 +10,7 @@ from scipy.special import expit
 import dualread
 from dualread.apps.text import aligned
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.claim_filter import LOSSES, RATES, Claims, certified_filter, filter_rates, report_losses
+from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates, report_losses
 from dualread.evaluation.metrics._bets import running_sums_by
 
 DELTA, MANY, REPLICATES = 0.1, 40_000, 400
@@ -38,7 +38,7 @@ class Source(NamedTuple):
         ties = int(rng.choice((4, 20, 10_000)))
         return cls(patients, reports, claims, wrong, slope, of_patient, of_report, ties)
 
-    def draw(self, rng: np.random.Generator, patients: int | None = None) -> Claims:
+    def draw(self, rng: np.random.Generator, patients: int | None = None) -> LabeledClaims:
         """Return the claims of as many patients; those with many reports, and long reports, are wrong more often."""
         n = patients or self.patients
         n_reports = rng.integers(1, self.most_reports + 1, n)
@@ -49,10 +49,10 @@ class Source(NamedTuple):
         report = np.repeat(np.arange(len(cluster)), n_claims)
         confidence = np.ceil(self.ties * rng.beta(3, 1, len(report))) / self.ties
         wrong = rng.random(len(report)) < expit(self.wrong - self.slope * (confidence - 0.75) + luck[report])
-        return Claims(confidence, ~wrong, report, cluster[report])
+        return LabeledClaims(confidence, ~wrong, report, cluster[report])
 
 
-def risks(many: Claims, loss: str) -> Callable[[float], tuple[float, float]]:
+def risks(many: LabeledClaims, loss: str) -> Callable[[float], tuple[float, float]]:
     """Return a function that returns the risk of a threshold, and the share of claims that it keeps."""
     order = np.argsort(-many.confidence, kind="stable")
     wrong, levels = (~many.correct[order]).astype(np.int64), -many.confidence[order]
@@ -144,7 +144,7 @@ def claim_interval_lines(n_sets: int) -> Iterator[str]:
     yield from aligned(table, numbers=(3, 4, 6))
 
 
-def _numbers(claims: Claims, over: str, replicates: int) -> dict[str, tuple]:
+def _numbers(claims: LabeledClaims, over: str, replicates: int) -> dict[str, tuple]:
     """Return (estimate, low, high) of metrics of all claims, and of what a filter at .9 keeps."""
     table = {name: getattr(claims, name) for name in ("confidence", "correct")}
     table |= {"report": claims.report, "claim": np.arange(len(claims.report)), "patient": claims.cluster}

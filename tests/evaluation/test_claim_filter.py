@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.claim_filter import Claims, certified_filter, filter_p_values, mean_interval, report_losses
+from dualread.evaluation.claim_filter import (
+    LabeledClaims,
+    certified_filter,
+    filter_p_values,
+    mean_interval,
+    report_losses,
+)
 from dualread.evaluation.statistics.proportion import share_interval
 from dualread.seeding import generator
 
@@ -15,7 +21,9 @@ LOSS = ("share", "any")
 
 def claims(confidence, correct, report, cluster=None):
     report = np.asarray(report)
-    return Claims(np.asarray(confidence, float), np.asarray(correct, bool), report, np.asarray(cluster or report))
+    return LabeledClaims(
+        np.asarray(confidence, float), np.asarray(correct, bool), report, np.asarray(cluster or report)
+    )
 
 
 # Report 0 has three claims, report 1 two, report 2 one.
@@ -74,13 +82,15 @@ def test_p_values_are_those_of_the_definition_in_any_order(seed, loss, target_ri
     cluster_of_report = np.unique(rng.integers(0, 5, 9), return_inverse=True)[1]
     report = np.unique(np.append(rng.integers(0, 9, 20), range(9)), return_inverse=True)[1]
     confidence = rng.integers(0, 6, len(report)) / 5
-    sample = Claims(confidence, rng.random(len(report)) < 0.7, report, cluster_of_report[report])
+    sample = LabeledClaims(confidence, rng.random(len(report)) < 0.7, report, cluster_of_report[report])
     most = int(np.bincount(cluster_of_report).max()) + 1
     levels, p = filter_p_values(sample, loss, target_risk=target_risk, max_reports=most)
     for threshold, value in zip([2.0, *levels], p, strict=True):
         assert value == pytest.approx(literal_p(sample, loss, threshold, target_risk, most), rel=1e-9)
     order = rng.permutation(len(report))
-    turned = filter_p_values(Claims(*(part[order] for part in sample)), loss, target_risk=target_risk, max_reports=most)
+    turned = filter_p_values(
+        LabeledClaims(*(part[order] for part in sample)), loss, target_risk=target_risk, max_reports=most
+    )
     assert np.array_equal(turned[1], p)
 
 
@@ -136,7 +146,7 @@ def drawn(rng, n_patients, wrong, slope, together):
     luck = rng.random(n_patients)[cluster][report] if together else rng.random(len(report))
     of_report = np.zeros(len(cluster)) if together else rng.normal(size=len(cluster))
     odds = np.exp(wrong - slope * (confidence - 0.75) + of_report[report])
-    return Claims(confidence, luck > odds / (1 + odds), report, cluster[report])
+    return LabeledClaims(confidence, luck > odds / (1 + odds), report, cluster[report])
 
 
 @pytest.mark.parametrize("loss", LOSS)

@@ -32,7 +32,7 @@ from dualread.evaluation.statistics.t_intervals import Limits, logit_interval
 __all__ = [
     "LOSSES",
     "RATES",
-    "Claims",
+    "LabeledClaims",
     "certified_filter",
     "filter_p_values",
     "filter_rates",
@@ -55,7 +55,7 @@ RATES = {
 }
 
 
-class Claims(NamedTuple):
+class LabeledClaims(NamedTuple):
     """Claims with a label: confidence, float64 [n]; correct (supported), bool [n]; report and cluster, int64 [n] >= 0.
 
     The numbers of reports, and those of clusters, have no gaps; all claims of a report have one cluster.
@@ -76,7 +76,7 @@ class Claims(NamedTuple):
         return self.cluster[np.unique(self.report, return_index=True)[1]]
 
 
-def report_losses(claims: Claims, loss: str, *, threshold: float) -> np.ndarray:
+def report_losses(claims: LabeledClaims, loss: str, *, threshold: float) -> np.ndarray:
     """Return the loss of each report, float64 [reports] in [0, 1], if claims with confidence >= threshold are kept."""
     kept = claims.confidence >= threshold
     counts = (np.bincount(claims.report[rows], minlength=claims.n_reports) for rows in (kept, kept & ~claims.correct))
@@ -84,7 +84,7 @@ def report_losses(claims: Claims, loss: str, *, threshold: float) -> np.ndarray:
 
 
 def filter_p_values(
-    claims: Claims, loss: str, *, target_risk: float, max_reports: int | None = None
+    claims: LabeledClaims, loss: str, *, target_risk: float, max_reports: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return, for every threshold, the p-value of the hypothesis "the risk is at least the target".
 
@@ -138,7 +138,7 @@ def filter_p_values(
 
 
 def certified_filter(
-    claims: Claims, loss: str, *, target_risk: float, delta: float = DELTA, max_reports: int | None = None
+    claims: LabeledClaims, loss: str, *, target_risk: float, delta: float = DELTA, max_reports: int | None = None
 ) -> float:
     """Return a confidence c such that the risk of keeping claims with confidence >= c is at most `target_risk`.
 
@@ -172,7 +172,7 @@ def certified_filter(
     )
 
 
-def filter_rates(claims: Claims, loss: str, *, threshold: float) -> dict[str, float | None]:
+def filter_rates(claims: LabeledClaims, loss: str, *, threshold: float) -> dict[str, float | None]:
     """Return each of `RATES` for n >= 1 claims, with NAME_low and NAME_high; None where there is none.
 
     Intervals are over clusters, and for this threshold: other calibration reports would have chosen another one.

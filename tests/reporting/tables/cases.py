@@ -39,6 +39,11 @@ def both_rules(metric):
     return (metric, f"certified_{metric}")
 
 
+def both_losses(kind):
+    """The metrics of a cell with two lines: with the filter for either loss of a report."""
+    return (f"filter_share_{kind}_at_risk_10", f"filter_any_{kind}_at_risk_10")
+
+
 class Case(NamedTuple):
     """A table in the paper's layout.
 
@@ -275,7 +280,10 @@ CASES = {
             **{"None": ("reports_without_claim",), "Claims": ("claims",), "No label": ("claims_without_label",)},
             **{"Acc.": ("accuracy",), "AUROC": ("auroc",), "Brier": ("brier",)},
             **{"Fixed prefix": ("fixed_prefix_ccg_auc",), "Both": ("supported_on_both_ccg_auc",)},
+            **{"Kept": both_losses("kept"), "Unsup.": both_losses("unsupported"), "Empty": both_losses("none_kept")},
+            **{r"Filter, 10\%": {}, "Filter: share (top); any (bottom)": {}},
         },
+        sample=(Key("qwen3-vl-2b", "pmc_vqa", "all", "rlvr", "filter_share_kept_at_risk_10"),),
     ),
 }
 

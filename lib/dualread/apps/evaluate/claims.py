@@ -10,7 +10,7 @@ from dualread.apps.evaluate.metrics import WITHOUT_PROBABILITIES
 from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, same_method
 from dualread.data.tables.claims import REPORT
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
-from dualread.evaluation.claim_filter import LOSSES, RATES, Claims, certified_filter, filter_rates
+from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates
 from dualread.evaluation.statistics.clusters import in_unit
 
 SCHEMA = {
@@ -63,7 +63,7 @@ def claim_filters(
 
 
 def _certified(
-    cells: EvaluationData, chooser: EvaluationData, method: str, judged_on: Claims, options: ThresholdOptions
+    cells: EvaluationData, chooser: EvaluationData, method: str, judged_on: LabeledClaims, options: ThresholdOptions
 ) -> Iterator[dict]:
     same = same_method(chooser, method, cells)
     chosen_on = claims_of(chooser, same)
@@ -89,7 +89,12 @@ def _certified(
 
 
 def _row(
-    cells: EvaluationData, method: str, claims: Claims, loss: str, cut: float | str, target_risk: float | None = None
+    cells: EvaluationData,
+    method: str,
+    claims: LabeledClaims,
+    loss: str,
+    cut: float | str,
+    target_risk: float | None = None,
 ) -> dict:
     row = {
         "target_risk": target_risk,
@@ -107,16 +112,16 @@ def _row(
     return row | {"threshold": cut} | rates
 
 
-def claims_of(cells: EvaluationData, method: str) -> Claims:
+def claims_of(cells: EvaluationData, method: str) -> LabeledClaims:
     """Return the claims of a method; reports and clusters are numbered in the order of their names."""
     rows = cells.methods[method].answers.join(
         cells.groups.filter(method=method).select("sample_id", REPORT), on="sample_id", maintain_order="left"
     )
     numbers = (rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in (REPORT, "cluster_id"))
-    return Claims(rows["confidence"].to_numpy(), rows["correct"].to_numpy(), *numbers)
+    return LabeledClaims(rows["confidence"].to_numpy(), rows["correct"].to_numpy(), *numbers)
 
 
-def _most_reports(claims: Claims) -> int:
+def _most_reports(claims: LabeledClaims) -> int:
     return int(np.bincount(claims.cluster_of_reports()).max())
 
 
