@@ -1,6 +1,7 @@
 """The certified filter of claims: losses and p-values by hand and by loops, and the guarantee by simulation."""
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,10 @@ from dualread.evaluation.claim_filter import (
     mean_interval,
     report_losses,
 )
+from dualread.evaluation.columns import Columns
+from dualread.evaluation.filter_metrics import metric_name, without_filters
 from dualread.evaluation.statistics.proportion import share_interval
+from dualread.evaluation.thresholds import choose, threshold_rows
 from dualread.seeding import generator
 
 LOSS = ("share", "any")
@@ -136,6 +140,31 @@ def test_intervals_of_means_over_reports():
     assert mean_interval(np.array([0.25, 0.75] * 10), np.arange(20)) == pytest.approx(
         (1 / (1 + np.exp(0.4802)), 1 / (1 + np.exp(-0.4802))), abs=1e-4
     )
+
+
+def columns(n_reports, confidence, correct):
+    """Claims of reports with an image each, in the columns of a study."""
+    reports = [f"slake/test/{k}#{c}" for k in range(n_reports) for c in range(len(confidence))]
+    rows = {"sample_id": reports, "confidence": confidence * n_reports, "correct": correct * n_reports}
+    images = [name.rpartition("#")[0] for name in reports]
+    return Columns.of(pl.DataFrame({**rows, "cluster_id": images}))
+
+
+def test_a_filter_of_a_study_is_chosen_on_validation_and_judged_on_test():
+    # 100 validation reports: .9 and .8 are supported, .2 is not, as above: .8 is the filter for both losses at 10%.
+    chosen = choose(columns(100, [0.9, 0.8, 0.2], [True, True, False]), [10], of_claims=True)
+    # Of each of two test reports, .85 and .8 are kept of three claims, and one of these is unsupported.
+    rows = threshold_rows(columns(2, [0.85, 0.8, 0.1], [True, False, True]), chosen)
+    by_name = {row["metric"]: row["estimate"] for row in rows}
+    assert by_name["threshold_at_risk_10"] == 0.8
+    for loss, risk, of_all in (("share", 1 / 2, 1 / 3), ("any", 1.0, 1.0)):
+        kinds = {"threshold": 0.8, "kept": 2 / 3, "unsupported": 1 / 2, "none_kept": 0.0, "risk": risk}
+        found = {kind: by_name[metric_name(loss, kind, 10)] for kind in kinds}
+        assert found == pytest.approx(kinds)
+        assert by_name[f"reports_{loss}"] == pytest.approx(of_all)
+    nothing = list(without_filters([10], "no reader"))
+    assert [row["metric"] for row in nothing] == [name for name in by_name if name.startswith(("filter", "reports"))]
+    assert {row["estimate"] for row in nothing} == {None}
 
 
 def drawn(rng, n_patients, wrong, slope, together):

@@ -238,6 +238,17 @@ def test_metrics_are_those_of_claims(finished, method):
     with_claims = {claim[0].rpartition("#")[0] for claim in by_hand}
     assert counts == {"reports": 16, "reports_without_claim": 16 - len(with_claims), "claims": len(by_hand)}
     assert found["claims_without_label"]["estimate"] == len(by_hand) - len(labels) > 0
+    # With all claims: the mean share of unsupported claims per report, and the share of reports with any.
+    reports = {claim.rpartition("#")[0]: [] for claim in labels}
+    for claim, yes in labels.items():
+        reports[claim.rpartition("#")[0]].append(not yes)
+    assert found["reports_share"]["estimate"] == pytest.approx(np.mean([np.mean(of) for of in reports.values()]))
+    assert found["reports_any"]["estimate"] == pytest.approx(np.mean([any(of) for of in reports.values()]))
+    # A handful of validation reports certifies nothing, and that is said.
+    for loss in ("share", "any"):
+        row = found[f"filter_{loss}_kept_at_risk_10"]
+        assert row["estimate"] is None
+        assert "too few" in row["reason"]
     if method == "prior":  # the text alone says nothing about the image
         assert found["fixed_prefix_ccg_auc"]["estimate"] == 0.5
 

@@ -18,7 +18,7 @@ from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certi
 from dualread.evaluation.columns import Columns
 from dualread.evaluation.estimates import Estimate, undefined
 
-# The threshold for each loss and target risk in percent, or the reason why there is none.
+# The threshold for each loss, "filter_share_" or "filter_any_", and target risk in percent, or why there is none.
 Filters = Mapping[tuple[str, int], float | str]
 
 
@@ -41,9 +41,9 @@ def choose_filters(answers: Columns, target_risk_percent: Iterable[int]) -> Filt
     claims, chosen = labeled_claims(answers), dict[tuple[str, int], float | str]()
     for loss, percent in ((loss, percent) for percent in target_risk_percent for loss in LOSSES):
         try:
-            chosen[loss, percent] = certified_filter(claims, loss, target_risk=percent / 100)
+            chosen[f"filter_{loss}_", percent] = certified_filter(claims, loss, target_risk=percent / 100)
         except UndefinedMetricError as error:
-            chosen[loss, percent] = f"validation: {error}"
+            chosen[f"filter_{loss}_", percent] = f"validation: {error}"
     return chosen
 
 
@@ -58,7 +58,8 @@ def filter_rows(answers: Columns, filters: Filters) -> Iterator[dict]:
     sizes = {"n": len(claims.report), "n_clusters": len(np.unique(claims.cluster))}
     for loss in LOSSES:
         yield _row(f"reports_{loss}", filter_rates(claims, loss, threshold=0.0), "risk", sizes)
-    for (loss, percent), cut in filters.items():
+    for (prefix, percent), cut in filters.items():
+        loss = prefix.removeprefix("filter_").removesuffix("_")
         if isinstance(cut, str):
             yield from (undefined("all", metric_name(loss, k, percent), cut)._asdict() for k in ("threshold", *RATES))
             continue

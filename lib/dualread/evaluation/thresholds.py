@@ -22,6 +22,7 @@ import numpy as np
 from dualread.errors import ConfigError, UndefinedMetricError
 from dualread.evaluation.columns import Columns, all_rows
 from dualread.evaluation.estimates import Estimate, why_none
+from dualread.evaluation.filter_metrics import choose_filters, filter_rows
 from dualread.evaluation.metrics import risk_control, selective
 from dualread.evaluation.statistics.proportion import share_interval
 
@@ -31,7 +32,8 @@ RULES = {"": EMPIRICAL, "certified_": CERTIFIED}
 _KINDS = ("threshold", "coverage", "kept_risk")
 _METRIC = re.compile(r"(?P<prefix>certified_|)(?P<kind>threshold|coverage|kept_risk)_at_risk_(?P<percent>\d+)")
 
-# The threshold for each rule's prefix and target risk in percent, or the reason why there is none.
+# The threshold for each rule's prefix and target risk in percent, or the reason why there is none. Claims of reports
+# also have those of `filter_metrics`.
 Thresholds = Mapping[tuple[str, int], float | str]
 
 
@@ -122,13 +124,15 @@ _RATES = {
 }
 
 
-def choose(answers: Columns, target_risk_percent: Iterable[int]) -> Thresholds:
+def choose(answers: Columns, target_risk_percent: Iterable[int], *, of_claims: bool = False) -> Thresholds:
     """Return the threshold of each rule and target risk on validation answers, or the reason why there is none.
 
     Args:
         answers: cluster_id, confidence and correct; one row per answer.
         target_risk_percent: Largest error rates of the kept answers; whole numbers from 1 to 99.
+        of_claims: Whether answers are claims of reports, which also have filters; `sample_id` is then read, too.
     """
+    target_risk_percent = list(target_risk_percent)
     rows = Confidences(answers["confidence"], answers["correct"], answers.cluster_numbers("cluster_id")[0])
     chosen: dict[tuple[str, int], float | str] = {}
     for percent in target_risk_percent:
@@ -137,7 +141,7 @@ def choose(answers: Columns, target_risk_percent: Iterable[int]) -> Thresholds:
                 chosen[prefix, percent] = threshold(rule, rows, target_risk=percent / 100)
             except UndefinedMetricError as error:
                 chosen[prefix, percent] = f"validation: {error}"
-    return chosen
+    return {**chosen, **choose_filters(answers, target_risk_percent)} if of_claims else chosen
 
 
 def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
@@ -149,7 +153,8 @@ def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
     """
     rows = Confidences(answers["confidence"], answers["correct"], answers.codes("cluster_id"))
     n, n_clusters = len(answers), answers.n_distinct("cluster_id", all_rows(answers))
-    return [
+    filters = {key: cut for key, cut in thresholds.items() if key[0] not in RULES}
+    of_rules = [
         Estimate(
             subset="all",
             metric=metric_name(prefix + kind, percent),
@@ -161,8 +166,10 @@ def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
             reason=rate.reason,
         )._asdict()
         for (prefix, percent), cut in thresholds.items()
+        if prefix in RULES
         for kind, rate in judged(rows, cut).items()
     ]
+    return [*of_rules, *(filter_rows(answers, filters) if filters else ())]
 
 
 def names_of(target_risk_percent: Iterable[int]) -> Iterator[str]:

@@ -28,7 +28,7 @@ from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.conditions import condition_rows, family_rows
 from dualread.evaluation.estimates import MethodEstimates, estimate
-from dualread.evaluation.filter_metrics import Filters, choose_filters, filter_rows, without_filters
+from dualread.evaluation.filter_metrics import without_filters
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.side_by_side import DONOR, FIXED_PREFIX, conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
@@ -62,12 +62,11 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
             rows += [{"dataset": dataset, "split": split, **row} for row in undefined]
         _write(out, spec, rows, {})
         return f"wrote no estimates: {reason}"
-    chooser, targets = _chooser(spec, shards, inputs), spec.metrics.target_risk_percent
-    filters = choose_filters(chooser, targets) if f"questions/{spec.thresholds_from}" in inputs else {}
-    thresholds = choose(chooser, targets)
+    of_claims = f"questions/{spec.thresholds_from}" in inputs
+    thresholds = choose(_chooser(spec, shards, inputs), spec.metrics.target_risk_percent, of_claims=of_claims)
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
     for dataset, split in shards:  # one after the other, because each may fill the memory
-        judged, kept, n = _judged(spec, (dataset, split), inputs, thresholds, filters)
+        judged, kept, n = _judged(spec, (dataset, split), inputs, thresholds)
         rows += [{"dataset": dataset, "split": split, **row} for row in judged]
         tensors = {name: values for name, values in kept.replicates.items() if name in STORED}
         for name, of_pairs in kept.pairs.items():
@@ -103,11 +102,7 @@ def _chooser(spec: ComputeMetricsSpec, shards: list[tuple[str, str]], inputs: Ma
 
 
 def _judged(
-    spec: ComputeMetricsSpec,
-    shard: tuple[str, str],
-    inputs: Mapping[str, Path],
-    thresholds: Thresholds,
-    filters: Filters,
+    spec: ComputeMetricsSpec, shard: tuple[str, str], inputs: Mapping[str, Path], thresholds: Thresholds
 ) -> tuple[list[dict], MethodEstimates, tuple[int, int]]:
     """Return the estimates of one (data set, split), what comparisons need, and the number of answers and of pairs."""
     manifest, questions = _manifest(shard, inputs), f"questions/{'/'.join(shard)}"
@@ -125,7 +120,6 @@ def _judged(
         *condition_rows(conditions, draws),
         *counted(shard, inputs),
         *changed_rows(shard, manifest, inputs),
-        *(filter_rows(cell.answers, filters) if questions in inputs else ()),
     ]
     rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
     return rows, kept, (len(answers), n_pairs)
