@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from dualread.apps.answer.claims import claims_frame, entry_of, with_references
 from dualread.apps.answer.examples import PARTS, UserExample, numbered, read_examples, write
 from dualread.apps.answer.jobs import Jobs
 from dualread.apps.answer.study import (
@@ -57,6 +58,8 @@ def confidences(
     fit: Any = None,
     validation: Any = None,
     parts: str | Sequence[str] = "test",
+    spans: str | Mapping[str, Any] | None = None,
+    labels: Any = None,
     prompt: str = "shared",
     batch_size: int = 32,
     max_completion_tokens: int = 256,
@@ -82,6 +85,11 @@ def confidences(
         validation: More examples, all of the part `validation`, on which Platt maps are fitted.
         parts: The parts whose answers are returned. Confidences in the part `fit` would be those of a method about
             what it has seen, and are not given.
+        spans: What divides reports into claims, "sentences" or {plugin: settings} (lib/dualread/grading/spans): answers
+            are then reports, and each claim has a confidence.
+        labels: Which claims are supported, for what is fitted on them: a frame or file with `report` (the example's
+            id), `text` and `correct`, such as an earlier result whose column `correct` was filled in; or "attributes",
+            for drawn images.
         prompt: The prompt by which it answers: lib/dualread/models/prompts/<prompt>.txt.
         batch_size: Completions that are generated at once; less needs less memory.
         max_completion_tokens: Longest answer.
@@ -97,7 +105,9 @@ def confidences(
         of which only the order counts, higher for more trust, and no probability), `reason`, and the examples' own
         further columns. Where a method could not be fitted, its column is null. An answer that does not exist, or of
         which nothing is left in canonical form, has no confidence, and `reason` says why; a study's own tables keep
-        what readers say of it, as the paper does. `dualread.evaluate` takes this frame.
+        what readers say of it, as the paper does. With `spans`, one row per claim, in the order of the texts: report
+        (the example's id), claim (0, 1, ...), part, image_id, start, end, text, correct (null without a label), and the
+        columns of methods. `dualread.evaluate` takes these frames.
 
     Raises:
         ConfigError: A method, prompt or setting is unknown or wrong.
@@ -115,10 +125,11 @@ def confidences(
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = (cache / "dualread" if folder is None else Path(folder)).absolute()
     how = {"prompt": prompt, "batch_size": batch_size, "max_completion_tokens": max_completion_tokens}
-    planned, everything = (
-        study_of(None, some, changes=changes, **how) for some in (chosen, chosen_methods(known, known))
-    )
+    claims = None if spans is None else entry_of(spans, labels, home / "labels")
+    planned = study_of(None, chosen, changes=changes, claims=claims, **how)
+    everything = study_of(None, chosen_methods(known, known), changes=changes, **how)
     asked = _asked(examples, fit, validation)
+    asked = asked if spans is None else with_references(asked, labels)
     scores = uncalibrated(planned, asked, wanted)
     needed = needed_parts(planned, wanted, scores)
     fitted = {name for names in needed_parts(everything, ()).values() for name in names}
@@ -126,8 +137,8 @@ def confidences(
     check_examples(asked, needed, [name for name in known if name not in fitted])
     with_model = look(_place(checkpoint, home)).entry
     backbone = {name: with_model[name] for name in ("source", "settings")}
-    study = study_of(backbone, chosen, changes=changes, **how)
-    answers = _answers(study, asked, needed, wanted, list(dict.fromkeys(named)), home, scores)
+    study = study_of(backbone, chosen, changes=changes, claims=claims, **how)
+    answers = _answers(study, asked, needed, wanted, list(dict.fromkeys(named)), home, scores, labels)
     if type(examples).__module__.partition(".")[0] == "pandas":
         return sys.modules["pandas"].DataFrame(answers.to_dict(as_series=False))  # whoever gave such a frame has it
     return answers
@@ -141,6 +152,7 @@ def _answers(
     methods: Sequence[str],
     home: Path,
     uncalibrated: Mapping[str, str],
+    labels: Any,
 ) -> pl.DataFrame:
     """Run the stages, and return their answers as a frame."""
     sources = {
@@ -167,7 +179,10 @@ def _answers(
     if long.is_empty():
         raise ReaderError("; ".join(f"{method}: {reason}" for method, reason in reasons.items()))
     raw = (pl.read_parquet(jobs.predictions(name)) if name in uncalibrated else None for name in methods)
-    return _frame(long, [example for example in asked if example.part in parts], dict(zip(methods, raw, strict=True)))
+    scores, wanted = dict(zip(methods, raw, strict=True)), [example for example in asked if example.part in parts]
+    if study.datasets[DATASET].claims is not None:
+        return claims_frame(long, [jobs.claims(split) for split in splits], wanted, scores, labels)
+    return _frame(long, wanted, scores)
 
 
 def _release(stage: str) -> None:

@@ -61,6 +61,10 @@ class Jobs:
         """Return the table of a method's confidences, which says why where there are none."""
         return Path(self._artifacts.of_actor("predictions", _RUN, method)).with_name("predictions.parquet")
 
+    def claims(self, split: str) -> Path:
+        """Return the table of the claims of the reports of a split."""
+        return Path(self._artifacts.of_actor("graded", _RUN, DATASET, split, "original")).with_name("claims.parquet")
+
     def __iter__(self) -> Iterator[Job]:
         """Yield stage and entries of each job, in order."""
         artifacts, shards, wanted = self._artifacts, self._shards, {"methods": self._wanted, "splits": self._splits}
@@ -73,6 +77,9 @@ class Jobs:
         yield "probe_checkpoint", _entries(artifacts.probe_checkpoint(_RUN))
         yield "generate", _entries(artifacts.generate(_RUN, self._asked(shards.generated(ACTOR))))
         yield "grade", _entries(artifacts.grade(_RUN, self._asked(shards.shards(ACTOR))))
+        if self._shards.has_claims(DATASET):
+            reports = self._artifacts.list_claims(_RUN, self._asked(shards.of_reports(ACTOR)))
+            yield "list_claims", _entries(reports)
         if grouped := self._asked(shards.grouped(ACTOR)):
             yield "group_answers", _entries(artifacts.group_answers(_RUN, grouped))
         if replayed := self._replayed():

@@ -98,6 +98,7 @@ def study_of(
     batch_size: int,
     max_completion_tokens: int,
     changes: Mapping[str, Any],
+    claims: Mapping[str, Any] | None = None,
 ) -> Config:
     """Return the study.
 
@@ -108,6 +109,7 @@ def study_of(
         batch_size: Completions that are generated at once; a replay reads a quarter of them.
         max_completion_tokens: Longest answer, and longest sample of one.
         changes: Entries that are laid over those of config.yaml and of this call.
+        claims: The entry `claims` of the data set, if answers are reports.
 
     Raises:
         ConfigError: Something is unknown or out of range.
@@ -120,7 +122,7 @@ def study_of(
         "study": DATASET,
         "seeds": [1],  # of trained actors, of which there are none
         "phantoms": None,
-        "datasets": {**dict.fromkeys(config["datasets"]), DATASET: _dataset(prompt)},
+        "datasets": {**dict.fromkeys(config["datasets"]), DATASET: _dataset(prompt, claims)},
         "backbones": {**dict.fromkeys(config["backbones"]), BACKBONE: {"label": BACKBONE, **any_backbone}},
         "actors": {**dict.fromkeys(config["actors"]), ACTOR: {"label": ACTOR}},
         "generation": {"settings": {"batch_size": batch_size}, "decoding": longest},
@@ -140,8 +142,9 @@ def study_of(
     return resolve(merged, source="dualread.confidences")
 
 
-def _dataset(prompt: str) -> dict[str, Any]:
+def _dataset(prompt: str, claims: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
+        **({} if claims is None else {"claims": claims}),
         "label": DATASET,
         "id": True,
         "loader": "table",

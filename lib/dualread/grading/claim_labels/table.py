@@ -17,7 +17,7 @@ from dualread.errors import DataError
 from dualread.grading.claim_labels.base import Claim
 from dualread.grading.spans.base import rows_of
 from dualread.progress import say
-from dualread.schema.base import NotEmpty, Section
+from dualread.schema.base import Name, NotEmpty, Section
 
 _TRUE, _FALSE = ("true", "1", "yes", "supported"), ("false", "0", "no", "unsupported")
 
@@ -28,6 +28,9 @@ class Settings(Section):
     path: NotEmpty | None = None
     """The table, relative to the repository: .csv, .tsv, .jsonl, .json or .parquet, also as .gz. Without it, no claim
     has a label."""
+    assumed: dict[Name, bool] | None = None
+    """{split: label} of claims that the table does not label, so that they are scored; no number about them means
+    anything then, but their confidences."""
 
 
 def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[bool | None]:
@@ -55,7 +58,8 @@ def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[
                 " Expected the texts in claims.parquet, character by character."
             )
         say(f"{settings.path}: {len(others)} labels are for no claim under {claims[0].condition}, {example}")
-    return given
+    assumed = [settings.assumed.get(claim.sample_id.split("/")[1]) for claim in claims] if settings.assumed else given
+    return [label if other is None else other for label, other in zip(assumed, given, strict=True)]
 
 
 def _label(cell: str | None, where: str) -> bool | None:

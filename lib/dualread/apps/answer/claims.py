@@ -1,0 +1,132 @@
+"""Claims of reports in `dualread.confidences`: where their labels come from, and the frame with one row per claim.
+
+People label the claims of a first call, its frame with the column `correct` filled in, and hand this frame over as
+`labels`. A claim of the part `test` whose label nobody knows is scored, too: inside the study it counts as unsupported,
+which changes no confidence, and the frame has a null in place of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread import plugins
+from dualread.apps.answer.examples import PARTS, UserExample
+from dualread.apps.answer.study import DATASET
+from dualread.data.tables.contract import WIDE, WIDE_SCORE
+from dualread.data.tables.files import read_file
+from dualread.data.tables.memory import read_frame
+from dualread.digests import digest_of
+from dualread.errors import DataError
+from dualread.schema.columns import CLAIMS
+from dualread.store.digest import replace_text
+
+_NOTHING_IS_KNOWN = ["-"]  # a reference report of which nothing is read, because labels are in a table
+
+
+def with_references(examples: Sequence[UserExample], labels: Any) -> list[UserExample]:
+    """Return the examples, of which those without a reference report need none if a table has their labels."""
+    if isinstance(labels, str) and labels in plugins.known("claim_labels"):
+        return list(examples)
+    return [
+        example
+        if example.has_reference
+        else replace(
+            example,
+            record={**example.record, "reference_answers": _NOTHING_IS_KNOWN},
+            has_reference=example.part != "test" and labels is not None,
+        )
+        for example in examples
+    ]
+
+
+def entry_of(spans: Any, labels: Any, folder: Path) -> dict[str, Any]:
+    """Return the entry `claims` of the data set; labels of a table are written into `folder`.
+
+    Args:
+        spans: The plugin that divides reports, or {plugin: its settings}.
+        labels: Such a plugin; or a table with `report` (the example's id), `text` and `correct`; or None.
+        folder: Where tables of labels are kept.
+
+    Raises:
+        DataError: The table lacks a column.
+    """
+    if isinstance(labels, str) and labels in plugins.known("claim_labels"):
+        return {"spans": spans, "labels": labels}
+    settings: dict[str, Any] = {"assumed": {"test": False}}
+    if labels is not None:
+        rows = [
+            {"question": f"{DATASET}/{split}/{report}", "text": text, "label": label}
+            for report, text, label in table_of(labels).iter_rows()
+            for split in PARTS.values()
+        ]
+        path = folder / f"{digest_of(rows)[:32]}.csv"
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_text(path, pl.DataFrame(rows).write_csv())
+        settings["path"] = str(path)
+    return {"spans": spans, "labels": {"table": settings}}
+
+
+def table_of(labels: Any) -> pl.DataFrame:
+    """Return the labels that are known: report, text and correct, as texts.
+
+    Raises:
+        DataError: A column is missing.
+    """
+    names = ("report", "text", "correct")
+    is_file = isinstance(labels, str | Path)
+    read = read_file(Path(labels)) if is_file else read_frame(labels, "labels", lambda name: name in names)
+    if lacking := [name for name in names if name not in read.frame.columns]:
+        raise DataError(
+            f"labels: no column {', '.join(lacking)}. Found: {', '.join(read.columns)}. Expected report (the example's"
+            " id), text and correct, as in the frame that dualread.confidences returns with `spans`."
+        )
+    return read.frame.select(pl.col(names).cast(pl.String)).drop_nulls("correct")
+
+
+def claims_frame(
+    long: pl.DataFrame,
+    tables: Sequence[Path],
+    asked: Sequence[UserExample],
+    scores: Mapping[str, pl.DataFrame | None],
+    labels: Any,
+) -> pl.DataFrame:
+    """Return one row per claim: report, claim, part, start, end, text, correct, and the columns of methods.
+
+    Args:
+        long: The table of answers of the study, of which each is a claim.
+        tables: Its tables of claims, of the parts that are wanted.
+        asked: The examples of these parts, in whose order reports are.
+        scores: By method, the table of those that give scores alone.
+        labels: As in `entry_of`.
+    """
+    claims = pl.concat(pl.read_parquet(table, columns=list(CLAIMS.columns)) for table in tables)
+    for method, raw in scores.items():
+        of_method = long.filter(method=method).select("sample_id", pl.col("confidence").alias(f"{WIDE}{method}"))
+        if raw is not None:
+            of_method = raw.select("sample_id", pl.col("score").alias(f"{WIDE_SCORE}{method}"))
+        claims = claims.join(of_method, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    reports = pl.DataFrame(
+        {
+            "question": [f"{DATASET}/{PARTS[example.part]}/{example.sample_id}" for example in asked],
+            "report": [example.sample_id for example in asked],
+            "part": [example.part for example in asked],
+        }
+    )
+    rows = reports.join(claims, on="question", how="inner", maintain_order="left_right")
+    correct = pl.col("label")
+    if not (isinstance(labels, str) and labels in plugins.known("claim_labels")):
+        known = pl.DataFrame(schema=["report", "text", "is_known"]).cast(pl.String)
+        if labels is not None:
+            known = table_of(labels).rename({"correct": "is_known"}).unique(["report", "text"])
+        rows = rows.join(known, on=["report", "text"], how="left", maintain_order="left")
+        correct = pl.when(pl.col("is_known").is_not_null()).then("label")
+    return rows.select(
+        "report",
+        pl.col("sample_id").str.split("#").list.last().cast(pl.Int64).alias("claim"),
+        *("part", "image_id", "start", "end", "text"),
+        correct.alias("correct"),
+        pl.col(f"^({WIDE}|{WIDE_SCORE}).*$"),
+    )
