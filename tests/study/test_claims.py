@@ -13,6 +13,7 @@ import pytest
 
 import dualread.study
 from dualread.apps.browse.page import collect
+from dualread.apps.score.bundle_writer import export
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.errors import ConfigError
 from dualread.models import prompts
@@ -259,6 +260,11 @@ def test_a_report_is_read_once_for_all_of_its_claims(finished):
     n = sum(claim[2] is not None for claim in claims_of(finished))
     assert found["cost_replay_passes"] == pytest.approx(16 / n)
     assert found["cost_completions"] == pytest.approx(16 / n)
+
+
+def test_a_reader_of_claims_is_not_exported_to_score_whole_answers(finished, tmp_path):
+    with pytest.raises(ConfigError, match="fitted on claims"):
+        export(finished.out, ("tiny", "base", 0), tmp_path / "bundle", method="sequence_likelihood")
 
 
 def test_browse_has_the_claims_of_each_report_on_both_images(finished):

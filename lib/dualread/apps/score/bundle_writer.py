@@ -116,9 +116,14 @@ def export(
         plugins: Other packages whose plugins the study's readers name.
 
     Raises:
-        ConfigError: There is no such run or method, or `out` holds something else.
+        ConfigError: There is no such run or method, its readers are of claims, or `out` holds something else.
         ArtifactError: The study's metrics are missing, or a reader does not say what it depends on.
     """
+    if (study / "claims" / Path(run[0], run[1], str(run[2]))).is_dir():
+        raise ConfigError(
+            f"{study}: its readers are fitted on claims of reports, and a bundle scores whole answers. Use"
+            " dualread.confidences(..., spans=...), which gives each claim a confidence."
+        )
     source = find(_run_folder(study, run) / method, plugins=plugins)
     readers = {name: source.load(name) for name in dict.fromkeys((method, *methods))}
     required = requirements_of(readers[method], where=f"{study}: {method}")
