@@ -654,6 +654,20 @@ MUTANTS = (
         ("evaluation/test_claim_filter.py",),
     ),
     Mutant(
+        "each claim is a report of its own to a study's filter",
+        "evaluation/filter_metrics.py",
+        'reports = [sample_id.rpartition("#")[0] for sample_id in answers["sample_id"]]',
+        'reports = list(answers["sample_id"])',
+        ("evaluation/test_claim_filter.py", "study/test_claims.py"),
+    ),
+    Mutant(
+        "what nobody has labeled is said to be unsupported",
+        "apps/answer/claims.py",
+        'correct = pl.when(pl.col("is_known").is_not_null()).then("label")',
+        "",
+        ("apps/answer/test_claims.py",),
+    ),
+    Mutant(
         "claims of one report count as independent",
         "apps/evaluate/evaluation_data.py",
         "names = (CLUSTER, IMAGE, REPORT) if answers.has(CLAIM) else (CLUSTER, IMAGE)",
