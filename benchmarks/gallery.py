@@ -99,6 +99,15 @@ def report(height: int) -> Callable[[Page, str, Path], bytes]:
     return take
 
 
+def claims(page: Page, command: str, folder: Path) -> bytes:
+    """Take the picture of a report whose claims have confidences, beside its image and its donor."""
+    _run(f"{command.splitlines()[-1]} --out {folder / 'browse.html'}")
+    _open(page, (folder / "browse.html").as_uri())
+    page.wait("document.querySelector('p.report') !== null")
+    page.value("[...document.querySelectorAll('p.report')].at(-1).scrollIntoView({block: 'end'}) ?? true")
+    return _picture(page, 1060)
+
+
 def printed(page: Page, command: str, folder: Path) -> bytes:
     text = _run(command.replace("--out mine", f"--out {folder / 'mine'}"))
     return _text(page, command, text.replace(str(folder / "mine"), "mine"), folder)
@@ -179,6 +188,11 @@ SHOTS = {
         "    workflow/selections/rlvr.yaml workflow/selections/one_seed.yaml\n"
         "dualread report results/slake_tiny",
         report(1060),
+    ),
+    "reports": Shot(
+        "snakemake --cores 2 --configfile workflow/studies/reports.yaml\n"
+        "dualread browse results/reports --dataset reports",
+        claims,
     ),
     "printed": Shot(
         "dualread evaluate docs/example/predictions.csv --pairs docs/example/pairs.csv --out mine", printed

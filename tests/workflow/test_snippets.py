@@ -37,6 +37,7 @@ NOT_RUN = {
     " results/embedded/actors/qwen3-vl-tiny/rlvr/17": "the same; benchmarks/gallery.py takes its picture",
     "dualread demo results/embedded/readers/qwen3-vl-tiny/rlvr/17/dualread --checkpoint"
     " results/embedded/actors/qwen3-vl-tiny/rlvr/17": "the same; benchmarks/gallery.py takes its picture",
+    "dualread browse results/reports --dataset reports": "needs that study; benchmarks/gallery.py takes its picture",
     "dualread report results/slake_tiny": "needs SLAKE's images; benchmarks/gallery.py takes its picture",
     **dict.fromkeys(  # downloads a log, makes a table of it, and judges it
         re.sub(r" *\\\n *", " ", gallery.SHOTS["theirs"].command).splitlines(),
