@@ -13,11 +13,15 @@ import pytest
 
 import dualread.study
 from dualread.apps.browse.page import collect
+from dualread.apps.score import ScorerChoice
 from dualread.apps.score.bundle_writer import export
+from dualread.apps.score.results import Question
+from dualread.apps.score.scorer import Scorer
+from dualread.apps.serve.opening import open_service
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.errors import ConfigError
 from dualread.models import prompts
-from dualread.models.actor import ReadSpec, Request, read_states
+from dualread.models.actor import Completion, ReadSpec, Request, read_states
 from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.schema.columns import GENERATIONS
@@ -30,6 +34,7 @@ from dualread.study.config import resolve
 from dualread.study.files import laid_over, read
 from dualread.study.shards import StudyShards
 from tests import golden
+from tests.apps.serve.running import serving
 from tests.stages import shards as small
 from tests.tiny import MODEL, build, image
 
@@ -276,6 +281,49 @@ def test_browse_has_the_claims_of_each_report_on_both_images(finished):
         assert claims == {name: (claim[1], claim[label]) for name, claim in by_hand.items()}
         scored = run["methods"]["before"]["claims"][side]
         assert scored == {name: round(value, 4) for name, value in confidences(finished, "before", condition).items()}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_scored_report_has_the_confidences_of_the_study(finished, monkeypatch, method):
+    """Whatever the batch: here, all reports of the test split."""
+    folder = finished.out.parent / f"bundle of {method}"
+    export(finished.out, ("tiny", "base", 0), folder, method=method)
+    scorer = Scorer.load(folder, finished.out / "actors/tiny/base/0")
+    generated = pl.read_parquet(finished.out / "generations/tiny/base/0/reports/test/original/generations.parquet")
+    of_completion = ("text", "token_ids", "token_log_probs", "finish_reason")
+    rows = generated.select(of_completion).iter_rows(named=True)
+    completions = [[Completion(**row, prompt_token_ids=())] for row in rows]
+    monkeypatch.setattr(scorer._loaded.actor._engine, "answer", lambda requests, decoding: completions)
+    questions = generated["sample_id"].to_list()
+    results = scorer.together([Question(image=image(int(q[-2:])), question="Report?") for q in questions])
+    scored = {f"{q}#{k}": c for q, r in zip(questions, results, strict=True) for k, c in enumerate(r.claims)}
+    assert {name: claim.text for name, claim in scored.items()} == {c[0]: c[1] for c in claims_of(finished)}
+    stored = confidences(finished, method, "original")
+    assert {name: scored[name].confidence for name in stored} == pytest.approx(stored, abs=1e-6)
+    for result in results:
+        assert all(result.completion[c.start : c.end] == c.text for c in result.claims)
+        assert (result.confidence, result.decision.keep) == (None, None)
+        threshold = result.decision.threshold
+        kept = [None if threshold is None else c.confidence >= threshold for c in result.claims]
+        assert [c.keep for c in result.claims] == kept
+
+
+def test_served_claims_are_those_that_are_scored(finished):
+    reader, actor = finished.out / "readers/tiny/base/0/before", finished.out / "actors/tiny/base/0"
+    scored = Scorer.load(reader, actor)(image(3), "Report?").to_json()
+    choice = ScorerChoice(reader=reader, checkpoint=actor)
+    service = open_service(choice, batch_size=4, engine="transformers")
+    try:
+        with serving(service) as server:
+            judged = server.ask(image(3), "Report?").choices[0].dualread
+            *_, last = server.ask(image(3), "Report?", stream=True)
+    finally:
+        service.close()
+    assert last.choices[0].dualread == judged
+    assert len(judged["claims"]) == len(scored["claims"]) > 0
+    for one, other in zip(judged["claims"], scored["claims"], strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+    assert (judged["confidence"], judged["psr"], judged["abstain"]) == (None, None, None)
 
 
 def test_what_cannot_be_of_claims_is_refused():

@@ -39,6 +39,12 @@ def graded_answer(parsed: Parsed) -> dict[str, Any]:
     }
 
 
+def graded_claim(text: str, stated: float | None) -> dict[str, Any]:
+    """Return the same of a claim, whose answer is its text; its report has `stated` a confidence, or None."""
+    status = "invalid_confidence" if stated is None else "valid"
+    return graded_answer(Parsed(answer=text, confidence=stated, status=status))
+
+
 def character_spans(
     token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]
 ) -> tuple[str, list[tuple[int, int]]]:

@@ -15,6 +15,7 @@ from dualread.limits import UntrustedNameError, check_plugin
 from dualread.readers.base import FittedReader
 from dualread.schema.answers import name_and_settings
 from dualread.schema.base import Section
+from dualread.schema.data import plugin_and_settings
 from dualread.schema.recorded import RequiredView, Requirements, ShardStates, States
 
 NAME, STATES = "scoring", "replay"
@@ -73,6 +74,8 @@ def check_plugins(reader: FittedReader, packages: Collection[str], *, where: str
             check_plugin("images", name_and_settings(view.image)[0], packages, f"{inside}.views.{view.name}.image")
             if view.measure is not None:
                 check_plugin("measures", view.measure.name, packages, f"{inside}.views.{view.name}.measure")
+        if requirements.spans is not None:
+            check_plugin("spans", plugin_and_settings(requirements.spans)[0], packages, f"{inside}.spans")
     for role, parent in reader.parents.items():
         check_plugins(parent, packages, where=where, place=f"{place}parents.{role}.")
 

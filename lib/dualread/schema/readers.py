@@ -6,6 +6,7 @@ from pydantic import Field
 
 from dualread.schema.answers import Shard, ShardSpec
 from dualread.schema.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Wire
+from dualread.schema.data import PluginChoice
 from dualread.schema.groups import GroupedBy
 
 
@@ -132,6 +133,8 @@ class ScoringSpec(Section):
     """What is shown and asked for the answers on which the reader is fitted."""
     views: Listed[AskedView]
     """The same for each view that the reader reads when it scores, in the order in which it reads them."""
+    spans: PluginChoice | None = None
+    """How the answers, which are reports, are divided into claims; None for answers as a whole."""
 
 
 class FitReadersSpec(ReaderSpec):

@@ -15,6 +15,7 @@ from dualread.errors import DataError
 from dualread.schema.answers import Choices, Decoding, Image, Measure
 from dualread.schema.backbones import OpenedModel
 from dualread.schema.base import MOST_IMAGES, Listed, Name, Positive, Section, Sha256, Share, Wire, Word
+from dualread.schema.data import PluginChoice
 from dualread.schema.groups import GroupedBy
 from dualread.schema.replay import Kappa
 
@@ -152,6 +153,8 @@ class Requirements(Section):
     images had none. None means one image; an empty list, that no question was needed to fit it."""
     views: Annotated[Listed[RequiredView], Field(max_length=100)] = ()
     """The views that the reader reads when it scores, in the order in which it reads them."""
+    spans: PluginChoice | None = None
+    """How reports are divided into claims, which the reader judges; not recorded where it judges whole answers."""
 
     def roles(self, n_images: int) -> Sequence[str]:
         """Return the role of each of so many images.
@@ -178,8 +181,9 @@ class Requirements(Section):
 
     @model_serializer(mode="wrap")
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write `images` only where there are several."""
-        return {name: value for name, value in write(self).items() if name != "images" or value is not None}
+        """Write `images` only where there are several, and `spans` only of claims."""
+        written = write(self).items()
+        return {name: value for name, value in written if name not in ("images", "spans") or value is not None}
 
     @model_validator(mode="after")
     def _can_be_opened(self) -> Self:

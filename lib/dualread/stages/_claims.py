@@ -12,7 +12,7 @@ from dualread.data.tables.files import read_file
 from dualread.errors import DataError
 from dualread.evaluation.controls import report_counts
 from dualread.evaluation.side_by_side import ORIGINAL
-from dualread.grading.answers import graded_answer
+from dualread.grading.answers import graded_claim
 from dualread.grading.claim_labels.base import Claim, claim_id
 from dualread.grading.parse import Parsed
 from dualread.grading.spans.base import Report, Span, checked_spans
@@ -144,9 +144,7 @@ def graded_claims(
     }
     rows = []
     for row in labeled.iter_rows(named=True):
-        confidence = stated[row["question"], row["sample_index"]]
-        status = "invalid_confidence" if confidence is None else "valid"
-        answer = graded_answer(Parsed(answer=row["text"], confidence=confidence, status=status))
+        answer = graded_claim(row["text"], stated[row["question"], row["sample_index"]])
         shown = {name: row[name] for name in ("sample_id", "condition", "sample_index", "image_id")}
         rows.append({**shown, **answer, "correct": row["label"]})
     return from_rows(rows, GRADED).sort("sample_id", "sample_index")

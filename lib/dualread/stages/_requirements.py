@@ -42,6 +42,7 @@ def requirements(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requiremen
             )
             for view in scoring.views
         ),
+        spans=scoring.spans,
     )
 
 

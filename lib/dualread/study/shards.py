@@ -313,6 +313,7 @@ class StudyShards:
                 )
                 for view in views
             ),
+            spans=claims.spans if (claims := self._config.datasets[shard[0]].claims) else None,
         )
 
     def needs_pairs(self, condition: str) -> bool:

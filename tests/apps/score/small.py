@@ -61,7 +61,7 @@ METHODS = {
 @pytest.fixture(autouse=True)
 def answers_exist(monkeypatch):
     """What an untrained actor says has no valid form; here it counts as an answer, so that readers judge it."""
-    monkeypatch.setattr("dualread.apps.score.answering.why_no_answer", lambda *given: None)
+    monkeypatch.setattr("dualread.apps.score.readings.why_no_answer", lambda *given: None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -205,8 +205,8 @@ def elsewhere(finished, bundle, tmp_path_factory):
     code = (
         "import sys; sys.modules['snakemake'] = None\n"  # an import would raise
         "from dualread import Scorer\n"
-        "from dualread.apps.score import answering\n"
-        "answering.why_no_answer = lambda *_: None\n"  # as here: an untrained checkpoint's answers have no valid form
+        "from dualread.apps.score import readings\n"
+        "readings.why_no_answer = lambda *_: None\n"  # as here: an untrained checkpoint's answers have no valid form
         f"reader, actor = {str(finished.reader('dualread'))!r}, {str(finished.actor)!r}\n"
         "def load(*names, **settings):\n"
         "    try:\n"

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import dualread
-from dualread.apps.score import answering, lines
+from dualread.apps.score import answering, lines, readings
 from dualread.apps.score.results import Scored, ShownQuestion
 from dualread.apps.serve.replies import of_answer
 from dualread.apps.serve.service import Answer, AnsweringService, Before
@@ -104,7 +104,7 @@ def no_confidence(reading):
 
 
 def test_what_grading_counts_as_wrong_whatever_the_reference_is_has_no_confidence(readers):
-    found = answering.readings(readers, "dualread", answered(list(TEXTS.values())))
+    found = readings.readings(readers, "dualread", answered(list(TEXTS.values())))
     wrong = [not any(is_correct(one.answer, [gold]) for gold in ("yes", "...", "")) for one in found]
     assert wrong == [one.confidence is None for one in found] == [False, True, True, True, True]
     for reading in found[1:]:
@@ -117,8 +117,8 @@ def test_others_have_the_confidence_that_they_have_alone(readers):
     texts = [TEXTS[name] for name in ("no block", "valid", "empty", "valid", "valid")]
     states = states_of(5)
     states["h_close"][3] = np.nan
-    found = answering.readings(readers, "dualread", answered(texts, states))
-    alone = answering.readings(readers, "dualread", answered([TEXTS["valid"]] * 5))
+    found = readings.readings(readers, "dualread", answered(texts, states))
+    alone = readings.readings(readers, "dualread", answered([TEXTS["valid"]] * 5))
     assert [one.confidence is None for one in found] == [True, False, True, True, False]
     assert [found[i] for i in (1, 4)] == [alone[i] for i in (1, 4)]
 
@@ -135,7 +135,7 @@ def test_a_state_or_a_logit_that_is_missing_or_not_finite(readers, name, value):
     else:
         states[name][1, 0] = value
     method = "rlvr" if name == "logit" else "dualread"
-    found = answering.readings(readers, method, answered([TEXTS["valid"]] * 3, states, log_probs))
+    found = readings.readings(readers, method, answered([TEXTS["valid"]] * 3, states, log_probs))
     no_confidence(found[1])
     assert name == "logit" or name in found[1].reason
     assert None not in (found[0].confidence, found[2].confidence)
@@ -146,7 +146,7 @@ def test_a_reader_whose_score_is_not_finite_says_so_for_this_answer_alone(reader
     given = answered([TEXTS["valid"]] * 3)
     stated = pl.Series([0.9, float("nan"), 0.9])
     table = given.answers.table.with_columns(verbalized_confidence=stated)
-    found = answering.readings(readers, "rlvr", replace(given, answers=replace(given.answers, table=table)))
+    found = readings.readings(readers, "rlvr", replace(given, answers=replace(given.answers, table=table)))
     assert [one.confidence for one in found] == [0.9, None, 0.9]
     assert "nan" in found[1].reason
 
@@ -154,17 +154,17 @@ def test_a_reader_whose_score_is_not_finite_says_so_for_this_answer_alone(reader
 def test_before_the_answer_a_state_that_is_not_finite_says_nothing(readers):
     states = states_of(3)["h_pre"]
     states[1] = np.nan
-    first, second, third = answering.before_answer(readers, "dualread", states)
+    first, second, third = readings.before_answer(readers, "dualread", states)
     assert second is None
     assert 0 < first < 1
     assert 0 < third < 1
-    assert answering.before_answer(readers, "dualread", states[1:2]) == [None]
+    assert readings.before_answer(readers, "dualread", states[1:2]) == [None]
 
 
 @pytest.mark.parametrize("name", ["no block", "punctuation"])
 def test_score_shows_the_reason(readers, name):
     given = answered([TEXTS[name], TEXTS["valid"]])
-    missing, there = answering.readings(readers, "dualread", given)
+    missing, there = readings.readings(readers, "dualread", given)
     for first, second in ((missing, there), (there, missing), (missing, missing)):
         result = scored(first, donor=second)
         assert result.drop is None

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualread.apps.score.answering import OpenActor, as_answered, readings
+from dualread.apps.score.answering import OpenActor, as_answered
+from dualread.apps.score.readings import readings
 from dualread.apps.score.results import Question, shown
 from dualread.grading.answers import why_no_answer
 from dualread.models.actor import ReadSpec, Request, read_states
@@ -101,7 +102,7 @@ def test_the_state_at_the_end_of_thinking(tiny, required, monkeypatch):
     )
     whole = readings({"thought": reader}, "thought", replace(answered, views={}))
     assert whole[0].confidence == pytest.approx(1 / (1 + np.exp(-float(states[0].astype(np.float64).sum()))), abs=1e-6)
-    monkeypatch.setattr("dualread.apps.score.answering.why_no_answer", why_no_answer)  # other tests change it
+    monkeypatch.setattr("dualread.apps.score.readings.why_no_answer", why_no_answer)  # other tests change it
     for row in readings({"thought": reader}, "thought", cut):
         assert row.confidence is None
         assert "thinking" in row.reason

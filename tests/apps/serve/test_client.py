@@ -14,8 +14,8 @@ import pytest
 
 from dualread.apps import main as program
 from dualread.apps.score import ScorerChoice
-from dualread.apps.score.answering import readings
 from dualread.apps.score.loading import checkpoint_digests
+from dualread.apps.score.readings import readings
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
 from dualread.apps.serve.outcome import Record

@@ -1,6 +1,6 @@
 """Ask an actor about images of one's own, read its states and views as the workflow does, and what readers say.
 
-`OpenActor` answers; `readings` are what the readers say about its answers.
+What readers say about its answers is in `readings`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +11,14 @@ import numpy as np
 import polars as pl
 
 from dualread import plugins
-from dualread.apps.score.distance import StateDistances
-from dualread.apps.score.results import Confidence, Reading, ShownQuestion
-from dualread.errors import ArtifactError, ConfigError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
-from dualread.grading.answers import graded_answer, why_no_answer
+from dualread.apps.score.claims import claims_of
+from dualread.apps.score.results import ShownQuestion
+from dualread.errors import ConfigError
+from dualread.grading.answers import graded_answer, graded_claim
 from dualread.grading.canonical import question_key
+from dualread.grading.claim_labels.base import claim_id
 from dualread.grading.parse import text_after_thinking
+from dualread.grading.spans.base import Span
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, read_states, take_measure
 from dualread.models.backbones.checkpoint import open_checkpoint
@@ -25,12 +27,9 @@ from dualread.models.conditions import question_field
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.images.base import changes_of, shown_images
-from dualread.models.replay.forward import TENSORS, VECTORS
 from dualread.models.replay.replayed import stacked
 from dualread.plugins import module_of
 from dualread.readers.answers import COLUMNS, Answers, ViewAnswers
-from dualread.readers.base import FittedReader, Scores, score
-from dualread.readers.requirements import views_read
 from dualread.schema.answers import ChosenImage, Decoding, Image, name_and_settings
 from dualread.schema.base import ConfiguredPlugin
 from dualread.schema.recorded import Facts, RequiredView, Requirements
@@ -44,13 +43,22 @@ _LOG_PROBS = pl.List(pl.List(pl.Float32))
 @dataclass(frozen=True, kw_only=True)
 class Answered:
     """An actor's answers: the text of an answer is None if it has no valid one; `answers` are what readers see, without
-    the views, which are there by name.
+    the views, which are there by name. Readers of claims see a row per claim, and `claims` says where they are.
     """
 
     completions: Sequence[Completion]
     texts: Sequence[str | None]
+    parse_status: Sequence[str]
     answers: Answers
     views: Mapping[str, ViewAnswers]
+    claims: Sequence[Sequence[Span]] | None = None
+
+    @property
+    def completion_of_row(self) -> Sequence[int]:
+        """The number of the completion that each row of `answers` is about."""
+        if self.claims is None:
+            return range(len(self.completions))
+        return [i for i, of_report in enumerate(self.claims) for _ in of_report]
 
 
 class OpenActor:
@@ -108,20 +116,14 @@ class OpenActor:
             ]
         else:
             requests = [question_request(question, self._requirements.prompt.name) for question in asked]
-        source = self._read(requests, committed) if states else None
-        answered = as_answered(asked, committed, self._requirements.contract, source)
-        return replace(
-            answered, views={view.name: self._view(view, asked, committed, answered.texts) for view in views}
-        )
+        claims = claims_of(self._requirements, asked, committed)
+        source = self._read(requests, committed, claims=claims) if states else None
+        answered = as_answered(asked, committed, self._requirements.contract, source, claims)
+        return replace(answered, views={view.name: self._view(view, asked, answered) for view in views})
 
-    def _view(
-        self,
-        view: RequiredView,
-        asked: Sequence[ShownQuestion],
-        committed: Sequence[Completion],
-        texts: Sequence[str | None],
-    ) -> ViewAnswers:
-        """Return a view of the answers `texts`; a prompt that contains the answer is not put where there is none."""
+    def _view(self, view: RequiredView, asked: Sequence[ShownQuestion], answered: Answered) -> ViewAnswers:
+        """Return a view of some answers; a prompt that contains the answer is not put where there is none."""
+        committed, texts = answered.completions, answered.texts
         places_answer = "{ANSWER}" in prompts.template(view.prompt.name)
         draws = range(view.draws or 1)
         requests = {
@@ -137,8 +139,8 @@ class OpenActor:
             measured = take_measure(self.opened, chosen, ids, plugin, batch_size=self._batch_size)
             return ViewAnswers(name=view.name, source=measured.__getitem__, rows=np.arange(len(asked)))
         if view.forced:
-            source = self._read(chosen, committed, view.layers or ())
-            return ViewAnswers(name=view.name, source=source, rows=np.arange(len(asked)))
+            source = self._read(chosen, committed, view.layers or (), answered.claims)
+            return ViewAnswers(name=view.name, source=source, rows=answered.answers.rows)
         if view.choices is not None:
             ids = [committed[i].token_ids for i, _ in requests]
             scored = score_choices(self._engine, chosen, ids, view.choices, self._thinking_ends)
@@ -161,12 +163,18 @@ class OpenActor:
         )
 
     def _read(
-        self, requests: Sequence[Request], committed: Sequence[Completion], depths: Sequence[float] = ()
+        self,
+        requests: Sequence[Request],
+        committed: Sequence[Completion],
+        depths: Sequence[float] = (),
+        claims: Sequence[Sequence[Span]] | None = None,
     ) -> Source:
         if self._kappa is None:
             raise ConfigError("views: a reader of layers alone does not say how states were read. Use it in a study.")
         what, ids = ReadSpec(kappa=self._kappa, depths=tuple(depths)), [answer.token_ids for answer in committed]
-        states = read_states(self.opened, requests, ids, what, batch_size=self._batch_size)
+        states = read_states(self.opened, requests, ids, what, batch_size=self._batch_size, claims=claims)
+        if claims is not None:
+            states = [claim for report in states for claim in report.claims]
         return lambda name: stacked(states, name)
 
 
@@ -204,197 +212,45 @@ class _EncodedBefore(Request):
 
 
 def as_answered(
-    asked: Sequence[ShownQuestion], committed: Sequence[Completion], contract: str, source: Source | None
+    asked: Sequence[ShownQuestion],
+    committed: Sequence[Completion],
+    contract: str,
+    source: Source | None,
+    claims: Sequence[Sequence[Span]] | None = None,
 ) -> Answered:
-    """Return committed completions as readers see them; `source` gives their states, if there are any."""
+    """Return committed completions as readers see them; `source` gives their states, or those of their `claims`."""
     parse = plugins.load("contracts", contract).parse
     graded = [graded_answer(parse(completion.text)) for completion in committed]
+    rows = [(question.name, question, row) for question, row in zip(asked, graded, strict=True)]
+    if claims is not None:
+        rows = [
+            (claim_id(name, k), question, graded_claim(report.text[start:end], row["verbalized_confidence"]))
+            for (name, question, row), report, of_report in zip(rows, committed, claims, strict=True)
+            for k, (start, end) in enumerate(of_report)
+        ]
     names = ("canonical_answer", "verbalized_confidence", "parse_status")
     table = pl.DataFrame(
         [
             {
                 **dict.fromkeys(COLUMNS),
-                **{"sample_id": question.name, "condition": _ORIGINAL},
+                **{"sample_id": name, "condition": _ORIGINAL},
                 "question_key": question_key(question.question),
                 **{name: row[name] for name in names},
             }
-            for question, row in zip(asked, graded, strict=True)
+            for name, question, row in rows
         ],
         schema=dict.fromkeys(COLUMNS, pl.String) | {"verbalized_confidence": pl.Float64},
     )
-    answers = Answers(table=table, source=source or dict[str, np.ndarray]().__getitem__, rows=np.arange(len(asked)))
-    return Answered(completions=committed, texts=[row["answer"] for row in graded], answers=answers, views={})
+    answers = Answers(table=table, source=source or dict[str, np.ndarray]().__getitem__, rows=np.arange(len(rows)))
+    return Answered(
+        completions=committed,
+        texts=[row["answer"] for row in graded],
+        parse_status=[row["parse_status"] for row in graded],
+        answers=answers,
+        views={},
+        claims=claims,
+    )
 
 
 def _seeded(decoding: Decoding, name: str) -> SeededDecoding:
     return SeededDecoding(**decoding.model_dump(), seed=derive_seed("score", name))
-
-
-# The roles under which a reader of both branches holds its parts.
-_PSR, _PER = "pre", "post"
-
-
-def features_of(*readers: FittedReader) -> set[str]:
-    """Return the names of the states that readers read.
-
-    Raises:
-        ArtifactError: A file does not say it as this version writes it.
-    """
-    names: set[str] = set()
-    for reader in readers:
-        features = reader.provenance.get("features", [])
-        if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
-            method = reader.provenance.get("method")
-            raise ArtifactError(
-                f"{method}: its features are {features!r:.100}. Expected a list of names. Fit it again."
-            )
-        names.update(features)
-    return names
-
-
-def readings(
-    readers: Mapping[str, FittedReader], method: str, answered: Answered, distances: StateDistances | None = None
-) -> list[Reading]:
-    """Return what the readers say about each answer; the confidence is that of `method`.
-
-    An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason. With
-    `distances`, each reading says how unlike the validation questions its question is.
-
-    Raises:
-        ReaderError: A reader does not fit the actor's states.
-    """
-    of_method, table = readers[method], answered.answers.table
-    not_finite = _not_finite(readers, answered)
-    no_answer = list(map(why_no_answer, answered.texts, table["canonical_answer"], table["parse_status"]))
-    finite = [i for i, why in enumerate(not_finite) if why is None]
-    judged = [i for i in finite if no_answer[i] is None]
-    by_method = {name: _confidences(name, reader, answered, judged) for name, reader in readers.items()}
-    parts = {
-        role: _confidences(role, of_method.parents[role], answered, finite if role == _PSR else judged)
-        for role in (_PSR, _PER)
-        if role in of_method.parents
-    }
-    percentiles: dict[int, float] = {}
-    if distances is not None and finite:
-        states = answered.answers.features("h_pre")[finite]
-        percentiles = dict(zip(finite, distances.percentiles(states).tolist(), strict=True))
-    read, none = [], Confidence(confidence=None, score=None, imputed=False)
-    for i, completion in enumerate(answered.completions):
-        why = not_finite[i] or no_answer[i]
-        methods = {name: outcomes.get(i, why) for name, outcomes in by_method.items()}
-        outcome = methods[method]
-        read.append(
-            Reading(
-                answer=answered.texts[i],
-                completion=completion.text,
-                parse_status=table["parse_status"][i],
-                finish_reason=completion.finish_reason,
-                confidence=_number(outcome),
-                psr=_number(parts.get(_PSR, {}).get(i)),
-                per=_number(parts.get(_PER, {}).get(i)),
-                methods={name: value if isinstance(value, Confidence) else none for name, value in methods.items()},
-                reason=None if isinstance(outcome, Confidence) else outcome,
-                distance_percentile=percentiles.get(i),
-            )
-        )
-    return read
-
-
-def _number(outcome: Confidence | str | None) -> float | None:
-    return outcome.confidence if isinstance(outcome, Confidence) else None
-
-
-def _not_finite(readers: Mapping[str, FittedReader], answered: Answered) -> list[str | None]:
-    """Return which numbers of the model are NaN or infinite for each answer; None where all are finite."""
-    reasons: list[str | None] = [
-        None
-        if np.isfinite(completion.token_log_probs).all()
-        else "the model's logits are NaN or infinite: its numbers overflow in this dtype or on this hardware"
-        for completion in answered.completions
-    ]
-    for name in sorted(features_of(*readers.values()) & set(TENSORS)):
-        for i in np.flatnonzero(~np.isfinite(answered.answers.features(name)).all(axis=1)):
-            reasons[i] = reasons[i] or f"the model's state {name} is missing, NaN or infinite"
-    return reasons
-
-
-def _confidences(
-    name: str, reader: FittedReader, answered: Answered, rows: Sequence[int]
-) -> dict[int, Confidence | str]:
-    """Return what a reader says about some of the answers, by row: a confidence, or why it has none."""
-    if not rows:
-        return {}
-    index = np.array(rows)
-    views = {view: view_answers.take(index) for view, view_answers in answered.views.items()}
-    try:
-        scores = scores_of(name, reader, replace(answered, answers=answered.answers.take(index), views=views))
-    except UndefinedScoreError as error:
-        if len(rows) == 1:
-            return {rows[0]: str(error)}
-        return {row: outcome for i in rows for row, outcome in _confidences(name, reader, answered, [i]).items()}
-    return {
-        row: Confidence(
-            confidence=float(scores.confidence[k]), score=float(scores.score[k]), imputed=bool(scores.imputed[k])
-        )
-        for k, row in enumerate(rows)
-    }
-
-
-def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.ndarray) -> list[float | None] | None:
-    """Return what `method` says before there is an answer, and None where a state is not finite.
-
-    There is nothing for a method without such a part.
-
-    Args:
-        readers: The readers by method.
-        method: The method whose reader gives the confidence: its part before the answer, or itself if it is PSR.
-        states: `h_pre` of each answer, float32 [n, D].
-    """
-    reader = readers[method].parents.get(_PSR, readers[method])
-    if features_of(reader) != {"h_pre"}:
-        return None
-    finite = np.flatnonzero(np.isfinite(states).all(axis=1))
-    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * len(finite), schema=dict.fromkeys(COLUMNS, pl.String))
-    answers = Answers(table=table, source={"h_pre": states}.__getitem__, rows=finite)
-    confidences = _scored(method, reader, answers).confidence.tolist() if len(finite) else []
-    return [dict(zip(finite.tolist(), confidences, strict=True)).get(i) for i in range(len(states))]
-
-
-def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
-    """Let each reader of states score one answer with states of `width` numbers, before any question is asked.
-
-    Raises:
-        ReaderError: A reader was fitted on states of another width.
-    """
-    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")], schema=dict.fromkeys(COLUMNS, pl.String))
-    states = {name: np.full((1, width), 0.5, np.float32) for name in (*VECTORS, "h_think")}
-    states["answer_log_prob"] = np.full((1, 1), -0.5, np.float32)
-    answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
-    for name, reader in readers.items():
-        if features_of(reader) and not views_read(reader, where=name):
-            _scored(name, reader, answers)
-
-
-def scores_of(name: str, reader: FittedReader, answered: Answered) -> Scores:
-    """Return what a reader says about all answers, also about those that do not exist.
-
-    Raises:
-        UndefinedScoreError: A score is not finite.
-        ReaderError: The reader does not fit the actor's states.
-    """
-    if not answered.views:  # which a reader reads would take longer to find out than to score one answer
-        return _scored(name, reader, answered.answers)
-    views = tuple(answered.views[view.name] for view in views_read(reader, where=name))
-    return _scored(name, reader, replace(answered.answers, views=views))
-
-
-def _scored(name: str, reader: FittedReader, answers: Answers) -> Scores:
-    try:
-        return score(reader, answers)
-    except DualReadError:
-        raise
-    except Exception as error:  # whatever the numbers and texts of a file from elsewhere make of it
-        raise ReaderError(
-            f"{name}: the reader's weights do not fit the states of this actor ({in_a_line(error)}). Expected the actor"
-            " on whose answers it was fitted."
-        ) from error

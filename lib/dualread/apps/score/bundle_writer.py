@@ -28,6 +28,7 @@ from dualread.apps.score.bundle import (
     read_reader,
     write_bundle,
 )
+from dualread.apps.score.claims import check_claims
 from dualread.apps.score.loading import load
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
@@ -39,7 +40,7 @@ from dualread.evaluation.thresholds import EMPIRICAL, Threshold
 from dualread.progress import say
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
-from dualread.readers.requirements import requirements_of
+from dualread.readers.requirements import requirements_of, views_read
 from dualread.schema.columns import FEATURES, MANIFEST, METRICS, PREDICTIONS
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
@@ -116,18 +117,14 @@ def export(
         plugins: Other packages whose plugins the study's readers name.
 
     Raises:
-        ConfigError: There is no such run or method, its readers are of claims, or `out` holds something else.
+        ConfigError: There is no such run or method, it judges claims that a table names, or `out` holds something else.
         ArtifactError: The study's metrics are missing, or a reader does not say what it depends on.
     """
-    if (study / "claims" / Path(run[0], run[1], str(run[2]))).is_dir():
-        raise ConfigError(
-            f"{study}: its readers are fitted on claims of reports, and a bundle scores whole answers. Use"
-            " dualread.confidences(..., spans=...), which gives each claim a confidence."
-        )
     source = find(_run_folder(study, run) / method, plugins=plugins)
     readers = {name: source.load(name) for name in dict.fromkeys((method, *methods))}
     required = requirements_of(readers[method], where=f"{study}: {method}")
     check_is_own(required, f"{study}: {method}")
+    check_claims(required, views_read(readers[method], where=method), f"{study}: {method}")
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
     if out.exists() and not (out.is_dir() and (is_bundle(out) or not any(out.iterdir()))):
         raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")
@@ -157,13 +154,15 @@ def export(
     write_bundle(out, bundle)
     if with_checkpoint:
         shutil.copytree(checkpoint_folder(_actor_folder(study, run)), out / CHECKPOINT)
+    if with_checkpoint and required.spans is None:  # claims are read by one engine alone
         try:  # so that another engine can be checked
             opens = partial(OpenActor, batch_size=4)
             stored.write(out, load(ScorerChoice(reader=out, plugins=source.plugins), opens))
         except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, perhaps without memory
             say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
-    _store_validation(study, run, list(readers), dataset, out)
-    _store_distances(study, run, dataset, out)
+    if required.spans is None:  # what is compared are answers
+        _store_validation(study, run, list(readers), dataset, out)
+        _store_distances(study, run, dataset, out)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
     evaluated = sorted(set(metrics["method"]) & set(source.files))
     nulls = [name for name in evaluated if declared(read_reader(source.files[name], source.plugins).module, "NULL")]
@@ -255,7 +254,8 @@ def _write_card(
     rows = metrics.filter(*of_run, pl.col("method").is_in(list(shown)))
     rows.write_csv(folder / METRICS_FILE)
     tested = rows.filter((pl.col("split") == "test") & (pl.col("subset") == "all"))
-    title = f"{bundle.method}: confidence in the answers of {bundle.backbone}, {bundle.actor}, seed {bundle.seed}"
+    judged = "claims in the reports" if "spans" in bundle.scoring else "answers"
+    title = f"{bundle.method}: confidence in the {judged} of {bundle.backbone}, {bundle.actor}, seed {bundle.seed}"
     data = ModelCardData(
         license=hub_license,
         license_name="terms-of-data-and-model" if hub_license == "other" else None,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dualread.apps.score.results import Failed, Question, Reading, Scored
+from dualread.apps.score.results import Claim, Failed, Question, Reading, Scored
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.text import aligned
 from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded, with_images
@@ -169,6 +169,7 @@ def _n_done(out: Path, keys: list[str]) -> int:
 
 
 _IMPUTED = "  imputed: the method has no value here"
+_KEPT = {True: "  keep", False: "  do not keep", None: ""}
 _DECISIONS = {True: "keep", False: "do not keep", None: "undecided"}
 
 
@@ -177,6 +178,7 @@ def text(scored: Scored, method: str) -> str:
     rows = [
         ["answer", scored.answer or "none"],
         ["confidence", _confidence(scored)],
+        *([f"  {claim.text}", _confidence(claim) + _KEPT[claim.keep]] for claim in scored.claims or ()),
         *(
             [name, "none" if value.confidence is None else f"{value.confidence:.4f}{_IMPUTED * value.imputed}"]
             for name, value in scored.methods.items()
@@ -194,7 +196,7 @@ def text(scored: Scored, method: str) -> str:
     return "\n".join(aligned(rows, numbers=()))
 
 
-def _confidence(reading: Reading) -> str:
+def _confidence(reading: Reading | Claim) -> str:
     parts = {"PSR {:.4f} before the answer": reading.psr, "PER {:.4f} after it": reading.per}
     shown = ", ".join(text.format(value) for text, value in parts.items() if value is not None)
     confidence = f"none: {reading.reason}" if reading.confidence is None else f"{reading.confidence:.4f}"

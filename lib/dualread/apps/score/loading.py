@@ -18,9 +18,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from dualread import plugins
 from dualread.apps.score import ScorerChoice, distance
-from dualread.apps.score.answering import check_widths, features_of
 from dualread.apps.score.bundle import ReaderSource, check_is_own, find, find_checkpoint
+from dualread.apps.score.claims import check_claims
 from dualread.apps.score.distance import StateDistances
+from dualread.apps.score.readings import check_widths, features_of
 from dualread.digests import digest_of
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.thresholds import Threshold, deciding
@@ -101,9 +102,10 @@ def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
     if (states := states_of(reader, where=str(reader.provenance.get("method")))) is None:
         return
     features = features_of(reader)
-    n_layers, contract = config.num_hidden_layers, requirements_of(reader, where="").contract
-    thinking_ends = plugins.declared("contracts", contract, "THINKING_ENDS")
-    now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": rules(thinking_ends)}
+    n_layers, required = config.num_hidden_layers, requirements_of(reader, where="")
+    thinking_ends = plugins.declared("contracts", required.contract, "THINKING_ENDS")
+    positions = rules(thinking_ends, of_claims=required.spans is not None)
+    now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": positions}
     for name, value in now.items():
         if (fitted := getattr(states, name)) != value:
             yield f"{name} is {value!r}, expected {fitted!r}"
@@ -176,6 +178,8 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     of_method = [candidate for candidate in source.thresholds if candidate.method == source.method]
     threshold = deciding(of_method, choice.target_risk_percent, certified=choice.certified)
     asked = _in_common(required, source.where)
+    views = {view.name: view for reader in readers.values() for view in views_read(reader, where=source.where)}
+    check_claims(asked, list(views.values()), source.where)
     kappa, fitted_prompt = states[0].kappa if states else None, asked.prompt
     with _checkpoint(source, choice, asked.model) as folder:
         files = checkpoint_digests(folder)
@@ -192,7 +196,6 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     _refuse(of_states, folder, source.where, choice.allow_other, "States are read in another way now: fit it again.")
     check_widths(readers, actor.config.hidden_size)
     distances = distance.read(source.bundle, actor.config.hidden_size) if features_of(*readers.values()) else None
-    views = {view.name: view for reader in readers.values() for view in views_read(reader, where=source.where)}
     return LoadedScorer(
         actor=actor,
         requirements=asked,

@@ -142,6 +142,33 @@ class Confidence:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A claim of a report, and how far it can be trusted.
+
+    Attributes:
+        start: Its first character in the completion.
+        end: The character after its last one.
+        text: What stands there.
+        confidence: The reader's probability that it is supported; None where there is none, see `reason`.
+        psr: As in `Reading`, read at the token before the claim.
+        per: As in `Reading`.
+        methods: As in `Reading`.
+        reason: Why there is no confidence; None if there is one.
+        keep: Whether to keep it, by the threshold that travels with the reader; None without a threshold.
+    """
+
+    start: int
+    end: int
+    text: str
+    confidence: float | None
+    psr: float | None
+    per: float | None
+    methods: Mapping[str, Confidence]
+    reason: str | None
+    keep: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """An actor's answer about one image, and how far it can be trusted.
 
@@ -159,6 +186,8 @@ class Reading:
             is one.
         distance_percentile: How unlike the validation questions this one is to the model, from 0 to 100 (see
             `distance`); None where the readers bring nothing to tell it, or a state is not finite.
+        claims: The claims of a report, for a reader that judges claims: it has no confidence in the report as a whole.
+            None for a reader of whole answers.
     """
 
     answer: str | None
@@ -171,6 +200,7 @@ class Reading:
     methods: Mapping[str, Confidence]
     reason: str | None = None
     distance_percentile: float | None = None
+    claims: Sequence[Claim] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualread.apps.score import ScorerChoice
-from dualread.apps.score.answering import OpenActor, readings
+from dualread.apps.score.answering import OpenActor
 from dualread.apps.score.distance import unusual
 from dualread.apps.score.loading import LoadedScorer, load
+from dualread.apps.score.readings import decision_of, readings
 from dualread.apps.score.results import Failed, Question, Scored, shown
 from dualread.digests import digest_of
 from dualread.errors import ConfigError, DualReadError
-from dualread.evaluation.thresholds import decide
 from dualread.schema.data import CtWindows, ct_windows_of
 
 if TYPE_CHECKING:
@@ -156,12 +156,12 @@ class Scorer:
             if asked.donor is not None
         }
         answered = loaded.actor.answer([*originals, *donors.values()], loaded.views, states=loaded.reads_states)
-        read = readings(loaded.readers, loaded.method, answered, loaded.distances)
+        read = readings(loaded.readers, loaded.method, answered, loaded.distances, loaded.threshold)
         donor_of = dict(zip(donors, read[len(originals) :], strict=True))
         return [
             Scored(
                 **vars(reading),
-                decision=decide(reading.confidence, loaded.threshold, reading.reason),
+                decision=decision_of(reading, loaded.threshold),
                 donor=donor_of.get(i),
                 notes=(
                     *self.notes,

@@ -14,9 +14,10 @@ from PIL import Image, ImageDraw
 from pydantic import Field
 
 from dualread import limits
-from dualread.apps.score.answering import OpenActor, scores_of
+from dualread.apps.score.answering import OpenActor
 from dualread.apps.score.distance import write_shared
 from dualread.apps.score.loading import LoadedScorer
+from dualread.apps.score.readings import scores_of
 from dualread.apps.score.results import Question, shown
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError, ConfigError

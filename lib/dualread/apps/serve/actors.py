@@ -20,7 +20,7 @@ import numpy as np
 from dualread.apps.score.answering import Answered, OpenActor, as_answered
 from dualread.apps.serve import vllm_process
 from dualread.apps.serve.chat_questions import ActorRequest
-from dualread.errors import ArtifactError, DualReadError, in_a_line
+from dualread.errors import ArtifactError, ConfigError, DualReadError, in_a_line
 from dualread.models.actor import EncodedRequest, Event, Finished, Stream
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
@@ -90,6 +90,11 @@ class OnVllm:
     """Answers in a process of its own; arguments as in `vllm_process.VllmAnswering`."""
 
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, **options: Any):
+        if requirements.spans is not None:
+            raise ConfigError(
+                "--engine vllm: the reader judges claims, and the states of claims are not those that vLLM shows."
+                " Serve with --engine transformers."
+            )
         prepare()
         send_as_arrays()
         check(folder, requirements.model)

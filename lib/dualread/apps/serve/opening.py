@@ -12,8 +12,8 @@ from importlib.util import find_spec
 import numpy as np
 
 from dualread.apps.score import ScorerChoice, stored
-from dualread.apps.score.answering import features_of, scores_of
 from dualread.apps.score.loading import LoadedScorer, Opens, load
+from dualread.apps.score.readings import features_of, scores_of
 from dualread.apps.score.stored import StoredAnswer
 from dualread.apps.serve.actors import OnTransformers, OnVllm, ServingActor
 from dualread.apps.serve.chat_questions import RequestReader
@@ -82,6 +82,11 @@ def open_service(
             )
         note = "it was not checked that vLLM reads states as this reader needs"
         loaded = replace(loaded, notes=(*loaded.notes, note))
+    if abstain_before is not None and loaded.requirements.spans is not None:
+        raise ConfigError(
+            f"--abstain-before {abstain_before}: the reader judges claims, and has no PSR of a report before it is"
+            " written. Leave it out."
+        )
     if abstain_before == _THRESHOLD:
         of_psr = [threshold for threshold in loaded.thresholds if threshold.method == _PSR]
         threshold = deciding(of_psr, choice.target_risk_percent, certified=choice.certified)

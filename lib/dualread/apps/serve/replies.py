@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from dualread.apps.serve.outcome import Outcome
@@ -128,6 +129,7 @@ def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
             name: {"confidence": _finite(judged.confidence), "score": _finite(judged.score), "imputed": judged.imputed}
             for name, judged in reading.methods.items()
         },
+        "claims": None if reading is None or reading.claims is None else [asdict(claim) for claim in reading.claims],
         "threshold": None if threshold is None else _threshold(threshold, decision),
         "abstain": None if decision is None or decision.keep is None else not decision.keep,
         "notes": list(answer.notes),
@@ -137,7 +139,7 @@ def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
 def of_abstention(abstained: Abstained) -> dict[str, Any]:
     """Return what is said where no answer was made."""
     return {
-        **dict.fromkeys(("answer", "confidence", "per", "distance_percentile", "threshold")),
+        **dict.fromkeys(("answer", "confidence", "per", "distance_percentile", "claims", "threshold")),
         "psr": abstained.psr,
         "methods": {},
         "abstain": True,

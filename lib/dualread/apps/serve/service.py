@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dualread.apps.score.answering import before_answer, readings
 from dualread.apps.score.distance import unusual
 from dualread.apps.score.loading import LoadedScorer
+from dualread.apps.score.readings import before_answer, decision_of, readings
 from dualread.apps.score.results import Reading
 from dualread.apps.serve.actors import ServingActor
 from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
 from dualread.apps.serve.texts import GrowingText, TokenPieces
 from dualread.errors import DualReadError, in_a_line
-from dualread.evaluation.thresholds import Decision, decide
+from dualread.evaluation.thresholds import Decision
 from dualread.models.actor import BrokenRequest, Completion, Finished, PromptRead, TokenEvent
 
 
@@ -211,7 +211,7 @@ class AnsweringService:
         read = [event for event in prompts if self._running[event.name].asked.shown is not None]
         states = {event.name: event.state for event in read if event.state is not None}
         psr: dict[str, float | None] = {}
-        if states:
+        if states and self.loaded.requirements.spans is None:  # else PSR is of each claim
             values = before_answer(self.loaded.readers, self.loaded.method, np.stack(list(states.values())))
             psr = dict(zip(states, values or [None] * len(states), strict=True))
         for event in prompts:
@@ -255,7 +255,7 @@ class AnsweringService:
             reasons, decision, growing = unjudged[id(event)], None, request.texts.get(event.index)
             if reading is not None:
                 reasons = () if reading.reason is None else (reading.reason,)
-                decision = decide(reading.confidence, self.loaded.threshold, reading.reason)
+                decision = decision_of(reading, self.loaded.threshold)
             text = event.completion.text
             text, tokens = (text, ()) if growing is None else growing.take(text)
             answer = Answer(
@@ -297,7 +297,8 @@ class AnsweringService:
         try:
             with self.requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
                 answered = self._actor.read(asked, finished, self.loaded.views)
-            judged = readings(self.loaded.readers, self.loaded.method, answered, self.loaded.distances)
+            loaded = self.loaded
+            judged = readings(loaded.readers, loaded.method, answered, loaded.distances, loaded.threshold)
             return {id(event): reading for event, reading in zip(finished, judged, strict=True)}
         except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
             if len(finished) == 1:

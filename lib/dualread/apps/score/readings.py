@@ -1,0 +1,232 @@
+"""What readers say about an actor's answers, or about each claim of its reports, and before there is an answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dualread.apps.score.answering import Answered
+from dualread.apps.score.claims import NO_CONFIDENCE
+from dualread.apps.score.distance import StateDistances
+from dualread.apps.score.results import Claim, Confidence, Reading
+from dualread.errors import ArtifactError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
+from dualread.evaluation.thresholds import Decision, Threshold, decide
+from dualread.grading.answers import why_no_answer
+from dualread.models.replay.forward import TENSORS, VECTORS
+from dualread.readers.answers import COLUMNS, Answers
+from dualread.readers.base import FittedReader, Scores, score
+from dualread.readers.requirements import views_read
+
+# The roles under which a reader of both branches holds its parts.
+_PSR, _PER = "pre", "post"
+
+
+def features_of(*readers: FittedReader) -> set[str]:
+    """Return the names of the states that readers read.
+
+    Raises:
+        ArtifactError: A file does not say it as this version writes it.
+    """
+    names: set[str] = set()
+    for reader in readers:
+        features = reader.provenance.get("features", [])
+        if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
+            method = reader.provenance.get("method")
+            raise ArtifactError(
+                f"{method}: its features are {features!r:.100}. Expected a list of names. Fit it again."
+            )
+        names.update(features)
+    return names
+
+
+def readings(
+    readers: Mapping[str, FittedReader],
+    method: str,
+    answered: Answered,
+    distances: StateDistances | None = None,
+    threshold: Threshold | None = None,
+) -> list[Reading]:
+    """Return what the readers say about each answer, or about each claim of it; the confidence is that of `method`.
+
+    An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason. With
+    `distances`, each reading says how unlike the validation questions its question is. The `threshold` decides about
+    claims.
+
+    Raises:
+        ReaderError: A reader does not fit the actor's states.
+    """
+    not_finite = _not_finite(readers, answered)
+    judged = _judged(readers, method, answered, not_finite)
+    percentiles: dict[int, float] = {}
+    finite = [i for i, why in enumerate(not_finite) if why is None]
+    if distances is not None and finite and answered.claims is None:
+        states = answered.answers.features("h_pre")[finite]
+        percentiles = dict(zip(finite, distances.percentiles(states).tolist(), strict=True))
+    of_row, read = iter(judged), []
+    for i, (completion, text) in enumerate(zip(answered.completions, answered.texts, strict=True)):
+        if answered.claims is None:
+            claims, of_answer = None, next(of_row)
+        else:
+            spans = answered.claims[i]
+            claims = [_claim(completion.text, span, next(of_row), threshold) for span in spans]
+            nothing = dict.fromkeys(readers, Confidence(confidence=None, score=None, imputed=False))
+            reason = NO_CONFIDENCE if claims else f"{NO_CONFIDENCE}; this one has no claim"
+            of_answer = {"confidence": None, "psr": None, "per": None, "methods": nothing, "reason": reason}
+        read.append(
+            Reading(
+                answer=text,
+                completion=completion.text,
+                parse_status=answered.parse_status[i],
+                finish_reason=completion.finish_reason,
+                **of_answer,
+                distance_percentile=percentiles.get(i),
+                claims=claims,
+            )
+        )
+    return read
+
+
+def decision_of(reading: Reading, threshold: Threshold | None) -> Decision:
+    """Return whether to keep an answer; nothing is decided about a report as a whole, whose claims have decisions."""
+    decision = decide(reading.confidence, threshold, reading.reason)
+    return decision if reading.claims is None else replace(decision, keep=None)
+
+
+def _judged(
+    readers: Mapping[str, FittedReader], method: str, answered: Answered, not_finite: Sequence[str | None]
+) -> list[dict[str, Any]]:
+    """Return what a `Reading` and a `Claim` have in common, of each row that readers see."""
+    of_method, table = readers[method], answered.answers.table
+    if answered.claims is None:
+        no_answer = list(map(why_no_answer, answered.texts, table["canonical_answer"], table["parse_status"]))
+    else:
+        no_answer = [None if form else "the claim is nothing but punctuation" for form in table["canonical_answer"]]
+    finite = [i for i, why in enumerate(not_finite) if why is None]
+    judged = [i for i in finite if no_answer[i] is None]
+    by_method = {name: _confidences(name, reader, answered, judged) for name, reader in readers.items()}
+    parts = {
+        role: _confidences(role, of_method.parents[role], answered, finite if role == _PSR else judged)
+        for role in (_PSR, _PER)
+        if role in of_method.parents
+    }
+    rows, none = [], Confidence(confidence=None, score=None, imputed=False)
+    for i in range(len(table)):
+        methods = {name: outcomes.get(i, not_finite[i] or no_answer[i]) for name, outcomes in by_method.items()}
+        outcome = methods[method]
+        rows.append(
+            {
+                "confidence": _number(outcome),
+                "psr": _number(parts.get(_PSR, {}).get(i)),
+                "per": _number(parts.get(_PER, {}).get(i)),
+                "methods": {name: value if isinstance(value, Confidence) else none for name, value in methods.items()},
+                "reason": None if isinstance(outcome, Confidence) else outcome,
+            }
+        )
+    return rows
+
+
+def _claim(completion: str, span: tuple[int, int], judged: Mapping[str, Any], threshold: Threshold | None) -> Claim:
+    keep = decide(judged["confidence"], threshold, judged["reason"]).keep
+    return Claim(start=span[0], end=span[1], text=completion[slice(*span)], keep=keep, **judged)
+
+
+def _number(outcome: Confidence | str | None) -> float | None:
+    return outcome.confidence if isinstance(outcome, Confidence) else None
+
+
+def _not_finite(readers: Mapping[str, FittedReader], answered: Answered) -> list[str | None]:
+    """Return which numbers of the model are NaN or infinite for each row; None where all are finite."""
+    reasons: list[str | None] = [
+        None
+        if np.isfinite(answered.completions[i].token_log_probs).all()
+        else "the model's logits are NaN or infinite: its numbers overflow in this dtype or on this hardware"
+        for i in answered.completion_of_row
+    ]
+    for name in sorted(features_of(*readers.values()) & set(TENSORS)):
+        for i in np.flatnonzero(~np.isfinite(answered.answers.features(name)).all(axis=1)):
+            reasons[i] = reasons[i] or f"the model's state {name} is missing, NaN or infinite"
+    return reasons
+
+
+def _confidences(
+    name: str, reader: FittedReader, answered: Answered, rows: Sequence[int]
+) -> dict[int, Confidence | str]:
+    """Return what a reader says about some of the answers, by row: a confidence, or why it has none."""
+    if not rows:
+        return {}
+    index = np.array(rows)
+    views = {view: view_answers.take(index) for view, view_answers in answered.views.items()}
+    try:
+        scores = scores_of(name, reader, replace(answered, answers=answered.answers.take(index), views=views))
+    except UndefinedScoreError as error:
+        if len(rows) == 1:
+            return {rows[0]: str(error)}
+        return {row: outcome for i in rows for row, outcome in _confidences(name, reader, answered, [i]).items()}
+    return {
+        row: Confidence(
+            confidence=float(scores.confidence[k]), score=float(scores.score[k]), imputed=bool(scores.imputed[k])
+        )
+        for k, row in enumerate(rows)
+    }
+
+
+def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.ndarray) -> list[float | None] | None:
+    """Return what `method` says before there is an answer, and None where a state is not finite.
+
+    There is nothing for a method without such a part.
+
+    Args:
+        readers: The readers by method.
+        method: The method whose reader gives the confidence: its part before the answer, or itself if it is PSR.
+        states: `h_pre` of each answer, float32 [n, D].
+    """
+    reader = readers[method].parents.get(_PSR, readers[method])
+    if features_of(reader) != {"h_pre"}:
+        return None
+    finite = np.flatnonzero(np.isfinite(states).all(axis=1))
+    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * len(finite), schema=dict.fromkeys(COLUMNS, pl.String))
+    answers = Answers(table=table, source={"h_pre": states}.__getitem__, rows=finite)
+    confidences = _scored(method, reader, answers).confidence.tolist() if len(finite) else []
+    return [dict(zip(finite.tolist(), confidences, strict=True)).get(i) for i in range(len(states))]
+
+
+def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
+    """Let each reader of states score one answer with states of `width` numbers, before any question is asked.
+
+    Raises:
+        ReaderError: A reader was fitted on states of another width.
+    """
+    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")], schema=dict.fromkeys(COLUMNS, pl.String))
+    states = {name: np.full((1, width), 0.5, np.float32) for name in (*VECTORS, "h_think")}
+    states["answer_log_prob"] = np.full((1, 1), -0.5, np.float32)
+    answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
+    for name, reader in readers.items():
+        if features_of(reader) and not views_read(reader, where=name):
+            _scored(name, reader, answers)
+
+
+def scores_of(name: str, reader: FittedReader, answered: Answered) -> Scores:
+    """Return what a reader says about all answers, also about those that do not exist.
+
+    Raises:
+        UndefinedScoreError: A score is not finite.
+        ReaderError: The reader does not fit the actor's states.
+    """
+    if not answered.views:  # which a reader reads would take longer to find out than to score one answer
+        return _scored(name, reader, answered.answers)
+    views = tuple(answered.views[view.name] for view in views_read(reader, where=name))
+    return _scored(name, reader, replace(answered.answers, views=views))
+
+
+def _scored(name: str, reader: FittedReader, answers: Answers) -> Scores:
+    try:
+        return score(reader, answers)
+    except DualReadError:
+        raise
+    except Exception as error:  # whatever the numbers and texts of a file from elsewhere make of it
+        raise ReaderError(
+            f"{name}: the reader's weights do not fit the states of this actor ({in_a_line(error)}). Expected the actor"
+            " on whose answers it was fitted."
+        ) from error
