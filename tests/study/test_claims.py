@@ -3,6 +3,7 @@
 The reports are given, and their states are those of a tiny, untrained model. Everything else is what a study runs.
 """
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, read_states
 from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.encode import prompt_sha256
+from dualread.readers.artifact import load_reader, save_reader
 from dualread.schema.columns import GENERATIONS
 from dualread.store.job import Entry
 from dualread.store.runner import Runner
@@ -309,21 +311,54 @@ def test_a_scored_report_has_the_confidences_of_the_study(finished, monkeypatch,
 
 
 def test_served_claims_are_those_that_are_scored(finished):
+    """Of what the untrained actor says by itself, which has no answer block."""
     reader, actor = finished.out / "readers/tiny/base/0/before", finished.out / "actors/tiny/base/0"
-    scored = Scorer.load(reader, actor)(image(3), "Report?").to_json()
-    choice = ScorerChoice(reader=reader, checkpoint=actor)
-    service = open_service(choice, batch_size=4, engine="transformers")
+    asked = [Question(image=image(k), question="What is seen?") for k in (2, 4, 5)]
+    scored = Scorer.load(reader, actor).together(asked)
+    service = open_service(ScorerChoice(reader=reader, checkpoint=actor), batch_size=4, engine="transformers")
     try:
         with serving(service) as server:
-            judged = server.ask(image(3), "Report?").choices[0].dualread
-            *_, last = server.ask(image(3), "Report?", stream=True)
+            served = [server.ask(q.image, q.question).choices[0].dualread for q in asked]
+            *_, last = server.ask(asked[-1].image, asked[-1].question, stream=True)
     finally:
         service.close()
-    assert last.choices[0].dualread == judged
-    assert len(judged["claims"]) == len(scored["claims"]) > 0
-    for one, other in zip(judged["claims"], scored["claims"], strict=True):
-        assert one == pytest.approx(other, abs=1e-6)
-    assert (judged["confidence"], judged["psr"], judged["abstain"]) == (None, None, None)
+    assert last.choices[0].dualread == served[-1]
+    assert sum(len(result.claims) for result in scored) > 0
+    for judged, result in zip(served, scored, strict=True):
+        assert (judged["confidence"], judged["psr"], judged["abstain"]) == (None, None, None)
+        claims = [vars(claim) for claim in result.claims]
+        plain = [{k: v for k, v in claim.items() if k not in ("methods", "confidence")} for claim in claims]
+        assert [{k: claim[k] for k in plain[0]} for claim in judged["claims"]] == plain
+        of_served = [claim["confidence"] for claim in judged["claims"]]
+        assert of_served == pytest.approx([claim["confidence"] for claim in claims], abs=1e-6)
+
+
+def test_a_reader_of_claims_that_cannot_be_used_is_refused(finished, tmp_path):
+    fitted = load_reader(finished.out / "readers/tiny/base/0/before/reader.safetensors")
+    actor, number = finished.out / "actors/tiny/base/0", count()
+
+    def problem(engine="transformers", abstain_before=None, **changes):
+        folder = tmp_path / str(next(number))
+        folder.mkdir()
+        scoring = {**fitted.provenance["scoring"], **changes}
+        changed = replace(fitted, provenance={**fitted.provenance, "scoring": scoring})
+        save_reader(folder / "reader.safetensors", changed)
+        choice = ScorerChoice(reader=folder, checkpoint=actor)
+        how = {"batch_size": 1, "engine": engine, "abstain_before": abstain_before}
+        return golden.message_of(lambda: open_service(choice, **how), tmp_path, finished.out)
+
+    asks = {"name": "samples", "image": "original", "prompt": fitted.provenance["scoring"]["prompt"]}
+    asks["decoding"] = fitted.provenance["scoring"]["decoding"]
+    cases = {
+        "claims of a table": problem(spans={"entities": {"path": "/etc/passwd"}}),
+        "an unknown plugin": problem(spans="words"),
+        "an unknown setting": problem(spans={"sentences": {"language": "en"}}),
+        "a view that asks": problem(views=[asks]),
+        "no claims": problem(spans=None),
+        "vLLM": problem("vllm"),
+        "PSR before the report": problem(abstain_before="0.4"),
+    }
+    golden.check(Path(__file__).with_name("claims_readers.txt"), cases)
 
 
 def test_what_cannot_be_of_claims_is_refused():

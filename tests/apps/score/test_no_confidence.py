@@ -36,7 +36,7 @@ THRESHOLD = Threshold(method="dualread", rule="empirical", target_risk_percent=1
 
 @pytest.fixture(autouse=True)
 def as_it_is(answers_exist, monkeypatch):
-    monkeypatch.setattr(answering, "why_no_answer", grading.why_no_answer)
+    monkeypatch.setattr(readings, "why_no_answer", grading.why_no_answer)
 
 
 @pytest.fixture(scope="module")

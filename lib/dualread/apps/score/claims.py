@@ -64,7 +64,10 @@ def _plugin(requirements: Requirements, where: str) -> tuple[ModuleType, Any]:
     """Return what divides reports, and its settings."""
     assert requirements.spans is not None, "its readers judge claims"
     name, wire = plugin_and_settings(requirements.spans)
-    module = plugins.load("spans", name)
+    try:
+        module = plugins.load("spans", name)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
     settings = getattr(module, "Settings", NoSettings)
     if "path" in settings.model_fields:
         raise ConfigError(
