@@ -36,6 +36,7 @@ NAMED = {
     "parents.post.parents.state.provenance.scoring.views": [
         {**small.CORE.model_dump(), "measure": {"name": f"{PACKAGE}.weights_io", "settings": {}}}
     ],
+    "provenance.scoring.spans": {f"{PACKAGE}.weights_io": {}},
     "provenance.scoring.prompt.name": f"{PACKAGE}.weights_io",
     "parents.pre.provenance.scoring.views": [
         {**small.CORE.model_dump(), "prompt": {"name": f"{PACKAGE}.weights_io", "sha256": "0" * 64}}

@@ -152,9 +152,10 @@
     rows.push(confidences(both, part("confidence"), { className: "chosen" }));
     const remarks = [...notes.map((note) => `Note: ${note}`), ...all.slice(1).flatMap((judged) => (
       judged.notes.filter((note) => !notes.includes(note)).map((note) => `Note on the second image: ${note}`)))];
-    const said = choices.flatMap(({ message }, i) => [
+    const said = choices.flatMap(({ message, dualread }, i) => [
       element("p", `About the ${i ? "second image" : "image"}`, { className: "quiet" }),
       element("pre", message.content ?? message.refusal),
+      ...(dualread.claims ?? []).map((claim) => element("p", `${claim.confidence?.toFixed(4) ?? "none"}: ${claim.text}`)),
     ]);
     at("result").replaceChildren(
       element("h2", title),

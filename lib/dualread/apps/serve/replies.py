@@ -118,6 +118,7 @@ def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
     """Return what is said about an answer: all confidences are null where readers cannot judge it."""
     reading, decision = answer.reading, answer.decision
     claims = None if reading is None or reading.claims is None else [asdict(claim) for claim in reading.claims]
+    kind = "answers" if claims is None else "claims"
     return {
         "answer": None if reading is None else reading.answer,
         "confidence": None if reading is None else _finite(reading.confidence),
@@ -131,9 +132,7 @@ def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
             for name, judged in reading.methods.items()
         },
         "claims": claims,
-        "threshold": None
-        if threshold is None
-        else _threshold(threshold, decision, "answers" if claims is None else "claims"),
+        "threshold": None if threshold is None else _threshold(threshold, decision, kind),
         "abstain": None if decision is None or decision.keep is None else not decision.keep,
         "notes": list(answer.notes),
     }
@@ -162,20 +161,20 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _threshold(threshold: Threshold, decision: Decision | None, judged: str) -> dict[str, Any]:
+def _threshold(threshold: Threshold, decision: Decision | None, kind: str) -> dict[str, Any]:
     target = threshold.target_risk_percent
     if threshold.value is None:
         statement = f"There is no {threshold.rule} threshold for a risk of {target}%: {threshold.reason}"
     elif threshold.rule == CERTIFIED:
         statement = (
-            f"Of new {judged} with at least this confidence, at most {target}% are wrong, if images come from where the"
+            f"Of new {kind} with at least this confidence, at most {target}% are wrong, if images come from where the"
             " validation images came from. By bad luck with these, the statement is wrong with a probability of at most"
             f" {DELTA:.0%}."
         )
     else:
         statement = (
-            f"Of the validation {judged} with at least this confidence, at most {target}% were wrong. About new"
-            f" {judged}, this promises nothing."
+            f"Of the validation {kind} with at least this confidence, at most {target}% were wrong. About new"
+            f" {kind}, this promises nothing."
         )
     return {
         "value": threshold.value,
