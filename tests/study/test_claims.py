@@ -269,11 +269,6 @@ def test_a_report_is_read_once_for_all_of_its_claims(finished):
     assert found["cost_completions"] == pytest.approx(16 / n)
 
 
-def test_a_reader_of_claims_is_not_exported_to_score_whole_answers(finished, tmp_path):
-    with pytest.raises(ConfigError, match="fitted on claims"):
-        export(finished.out, ("tiny", "base", 0), tmp_path / "bundle", method="sequence_likelihood")
-
-
 def test_browse_has_the_claims_of_each_report_on_both_images(finished):
     content = collect(finished.out, split="test")
     [run], by_hand = content["runs"], {claim[0]: claim for claim in claims_of(finished)}

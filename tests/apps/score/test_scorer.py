@@ -24,7 +24,7 @@ from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, SeededDecoding
 from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
-from dualread.models.replay import forward
+from dualread.models.replay import forward, rules
 from dualread.models.replay.forward import replay_batch
 from dualread.models.replay.positions import locate
 from dualread.readers.answers import COLUMNS, Answers
@@ -258,7 +258,7 @@ def other_position(*given):
     ids=["largest", "first and last", "last two", "token before"],
 )
 def test_states_that_are_read_in_another_way_are_refused(study, monkeypatch, name, other, vector):
-    monkeypatch.setattr(forward, name, other)
+    monkeypatch.setattr(rules if name == "locate" else forward, name, other)
     with pytest.raises(ArtifactError, match=rf"{vector} of the replay's example is .*, expected .*: fit it again\."):
         Scorer.load(study.reader("dualread"), study.actor)
     assert Scorer.load(study.reader("psr"), study.actor)  # it reads the state before the answer
