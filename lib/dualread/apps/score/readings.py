@@ -17,7 +17,7 @@ from dualread.grading.answers import why_no_answer
 from dualread.models.replay.forward import TENSORS, VECTORS
 from dualread.readers.answers import COLUMNS, Answers
 from dualread.readers.base import FittedReader, Scores, score
-from dualread.readers.requirements import views_read
+from dualread.readers.requirements import NAME, views_read
 
 # The roles under which a reader of both branches holds its parts.
 _PSR, _PER = "pre", "post"
@@ -175,7 +175,7 @@ def _confidences(
 def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.ndarray) -> list[float | None] | None:
     """Return what `method` says before there is an answer, and None where a state is not finite.
 
-    There is nothing for a method without such a part.
+    There is nothing for a method without such a part, or of claims.
 
     Args:
         readers: The readers by method.
@@ -183,7 +183,7 @@ def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.n
         states: `h_pre` of each answer, float32 [n, D].
     """
     reader = readers[method].parents.get(_PSR, readers[method])
-    if features_of(reader) != {"h_pre"}:
+    if features_of(reader) != {"h_pre"} or "spans" in reader.provenance.get(NAME, ()):  # that of claims is before each
         return None
     finite = np.flatnonzero(np.isfinite(states).all(axis=1))
     table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * len(finite), schema=dict.fromkeys(COLUMNS, pl.String))

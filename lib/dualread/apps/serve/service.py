@@ -211,7 +211,7 @@ class AnsweringService:
         read = [event for event in prompts if self._running[event.name].asked.shown is not None]
         states = {event.name: event.state for event in read if event.state is not None}
         psr: dict[str, float | None] = {}
-        if states and self.loaded.requirements.spans is None:  # else PSR is of each claim
+        if states:
             values = before_answer(self.loaded.readers, self.loaded.method, np.stack(list(states.values())))
             psr = dict(zip(states, values or [None] * len(states), strict=True))
         for event in prompts:
