@@ -71,7 +71,7 @@ class Actor:
 
 @pytest.fixture
 def service(monkeypatch):
-    monkeypatch.setattr(module, "readings", lambda readers, method, ended, distances: [SURE for _ in ended])
+    monkeypatch.setattr(module, "readings", lambda readers, method, ended, *others: [SURE for _ in ended])
     monkeypatch.setattr(module, "before_answer", lambda readers, method, states: [None] * len(states))
     fitted = SimpleNamespace(temperature=0.0, top_p=1.0, max_completion_tokens=100)
     prompt = SimpleNamespace(name="shared")
@@ -131,7 +131,7 @@ def test_tokens_are_kept_only_where_their_log_probabilities_are_wanted(service):
 @pytest.mark.parametrize("reason", ["the completion has no valid answer", None])
 def test_an_answer_without_a_confidence_is_never_kept(service, monkeypatch, reason):
     judged = module.replace(SURE, reason=reason, confidence=None if reason else SURE.confidence)
-    monkeypatch.setattr(module, "readings", lambda readers, method, ended, distances: [judged for _ in ended])
+    monkeypatch.setattr(module, "readings", lambda readers, method, ended, *others: [judged for _ in ended])
     told = asked(service, "a")
     assert told.get(timeout=20) == module.Before(psr=None)
     [answer] = answers(told)

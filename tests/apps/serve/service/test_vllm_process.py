@@ -131,5 +131,5 @@ def test_nothing_of_the_working_directory_is_imported(monkeypatch, tmp_path):
     monkeypatch.setattr(actors, "encoder_of", lambda *given: (None, frozenset(), ()))
     monkeypatch.setattr(actors, "read_config", lambda folder: SimpleNamespace(get_text_config=dict))
     with pytest.raises(RuntimeError, match="unknown_option"):
-        actors.OnVllm(tmp_path, SimpleNamespace(model={}, contract="single"), None, unknown_option=1)
+        actors.OnVllm(tmp_path, SimpleNamespace(model={}, contract="single", spans=None), None, unknown_option=1)
     assert not (tmp_path / "imported").exists()
