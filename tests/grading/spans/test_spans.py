@@ -33,6 +33,7 @@ def texts(text, thinking_ends=None):
         ("1. Left lung clear.\n2) E. coli?\n- right", ["Left lung clear.", "E. coli?", "right"]),
         ('He said "clear." Then (no more.) End', ['He said "clear."', "Then (no more.)", "End"]),
         ("Is it? ... -- !", ["Is it?"]),
+        ("Effusion? No. As in image no. 3.", ["Effusion?", "No.", "As in image no. 3."]),
         ("Lesion of grade 2. No more.", ["Lesion of grade 2.", "No more."]),
         ("<answer> </answer><confidence>9</confidence>", []),
         ("", []),

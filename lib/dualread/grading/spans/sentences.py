@@ -3,7 +3,8 @@
 A sentence ends at `.`, `!` or `?`, with closing quotes and brackets behind it, before white space or the end of the
 text, and at every line break. It does not end at a point
 
-- of an abbreviation that is mostly followed by more of the sentence (`_ABBREVIATIONS`), such as "approx." or "Dr.",
+- of an abbreviation that is mostly followed by more of the sentence (`_ABBREVIATIONS`), such as "approx." or "Dr.", and
+  of "no." before a number ("Effusion? No." ends),
 - of a single letter ("E. coli"), or of a number that begins a line ("1. No effusion."), which is a mark of a list.
 
 The claim is the sentence without white space at its ends and without a mark of a list, which is `-`, `*`, `•` or a
@@ -30,7 +31,6 @@ _ABBREVIATIONS = {
     "min",
     "mr",
     "mrs",
-    "no",
     "prof",
     "vs",
 }
@@ -48,7 +48,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
     part, begin = text[start:end], 0
     for match in (*_END.finditer(part), None):
         stop = len(part) if match is None else match.end()
-        if match is not None and match[0].startswith(".") and _goes_on(part[begin : match.start()], match[0]):
+        if match is not None and _goes_on(part[begin : match.start()], match[0], part[stop:]):
             continue
         sentence = part[begin:stop]
         first = begin + _MARK.match(sentence).end()  # type: ignore[union-attr]  # matches every text
@@ -58,10 +58,11 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
         begin = stop
 
 
-def _goes_on(before: str, points: str) -> bool:
-    """Return whether a sentence goes on behind `points`, of which `before` has what it has so far."""
+def _goes_on(before: str, points: str, behind: str) -> bool:
+    """Return whether a sentence goes on behind `points`: `before` is what it has so far, `behind` all that follows."""
     if points != ".":
         return False
     word = _WORD_BEFORE.search(before)[0].lower()  # type: ignore[index]  # matches every text
     is_mark = word.isdecimal() and not before[: -len(word)].strip()
-    return word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha()) or is_mark
+    is_number = word == "no" and behind.lstrip()[:1].isdecimal()
+    return word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha()) or is_mark or is_number
