@@ -235,6 +235,10 @@ def write_answers() -> None:
     is_first = pl.col("image_id") <= "ct-20"
     answers.filter(is_first).write_csv("validation.csv")
     answers.filter(~is_first).write_csv("test.csv")
+    names = {"report": "image_id", "patient_id": "image_id", "claim": pl.int_range(pl.len())}
+    claims = answers.select("confidence", correct=label.cast(pl.Int8), **names)
+    claims.filter(pl.col("report") > "ct-20").write_csv("claims.csv")
+    claims.filter(pl.col("report") <= "ct-20").write_csv("claims_validation.csv")
     of_yes = pl.when(pl.col("answer") == "yes").then("confidence").otherwise(1 - pl.col("confidence"))
     closed = answers.filter(answer_type="closed").with_columns(p_yes=of_yes, p_no=1 - of_yes, site=pl.lit("A"))
     closed.filter(is_first).write_csv("closed_validation.csv")
