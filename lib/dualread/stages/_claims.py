@@ -10,16 +10,13 @@ from dualread import plugins
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.data.tables.files import read_file
 from dualread.errors import DataError
-from dualread.evaluation.controls import report_counts
-from dualread.evaluation.side_by_side import ORIGINAL
 from dualread.grading.answers import graded_claim
 from dualread.grading.claim_labels.base import Claim, claim_id
 from dualread.grading.parse import Parsed
 from dualread.grading.spans.base import Report, Span, checked_spans
 from dualread.schema.base import ConfiguredPlugin, NoSettings
-from dualread.schema.columns import CLAIMS, FEATURES, GRADED, MANIFEST
+from dualread.schema.columns import CLAIMS, FEATURES, GRADED
 from dualread.schema.data import ClaimsSpec
-from dualread.stages._joined import read
 
 SPANS, LABELS = "spans", "labels"  # inputs: the tables that the plugins read
 
@@ -163,16 +160,6 @@ def claims_index(index: pl.DataFrame, replayed: Sequence[Any]) -> pl.DataFrame:
         for k, claim in enumerate(answer.claims)
     ]
     return from_rows([{**row, "row": number} for number, row in enumerate(rows)], FEATURES)
-
-
-def counted(shard: tuple[str, str], inputs: Mapping[str, Path]) -> list[dict]:
-    """Return how many claims the reports of a (data set, split) have, and how many have no label; none of answers."""
-    name = f"questions/{'/'.join(shard)}"
-    if name not in inputs:
-        return []
-    questions = read(inputs, name, MANIFEST, ("sample_id", "cluster_id"))
-    claims = read(inputs, f"graded/{'/'.join(shard)}/{ORIGINAL}", CLAIMS, ("sample_index", "question", "label"))
-    return report_counts(claims.filter(sample_index=0), questions)
 
 
 def _opened(plugin: ConfiguredPlugin, table: Path | None) -> tuple:

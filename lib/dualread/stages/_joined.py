@@ -11,8 +11,10 @@ from dualread.artifacts.tables import read_table, scan_table
 from dualread.data.questions.roles import unit_of
 from dualread.errors import ArtifactError
 from dualread.evaluation.conditions import changed_row
+from dualread.evaluation.controls import report_counts
 from dualread.evaluation.join import Joined, join
-from dualread.schema.columns import GRADED, MANIFEST, PAIRS, Schema
+from dualread.evaluation.side_by_side import ORIGINAL
+from dualread.schema.columns import CLAIMS, GRADED, MANIFEST, PAIRS, Schema
 from dualread.schema.tables import Shown
 
 S = TypeVar("S", bound=Shown)
@@ -92,6 +94,16 @@ def with_units(shown: S, inputs: Mapping[str, Path], labels: Mapping[str, str]) 
     names = [name for name in sorted(inputs) if name.startswith("manifest/")]
     units = {name.split("/")[1]: unit_of(read(inputs, name, MANIFEST, _OF_MANIFEST)) for name in names}
     return shown.model_copy(update={"units": {labels[name]: units[name] for name in labels if name in units}})
+
+
+def counted(shard: tuple[str, str], inputs: Mapping[str, Path]) -> list[dict]:
+    """Return how many claims the reports of a (data set, split) have, and how many have no label; none of answers."""
+    name = f"questions/{'/'.join(shard)}"
+    if name not in inputs:
+        return []
+    questions = read(inputs, name, MANIFEST, ("sample_id", "cluster_id"))
+    claims = read(inputs, f"graded/{'/'.join(shard)}/{ORIGINAL}", CLAIMS, ("sample_index", "question", "label"))
+    return report_counts(claims.filter(sample_index=0), questions)
 
 
 def read(inputs: Mapping[str, Path], name: str, schema: Schema, columns: tuple[str, ...] = ()) -> pl.DataFrame:

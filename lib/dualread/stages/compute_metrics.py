@@ -37,8 +37,7 @@ from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
 from dualread.schema.columns import MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
-from dualread.stages._claims import counted
-from dualread.stages._joined import changed_rows, read, read_joined
+from dualread.stages._joined import changed_rows, counted, read, read_joined
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id", "cluster_id", "patient_id")
 
