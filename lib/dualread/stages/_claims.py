@@ -13,7 +13,7 @@ from dualread.errors import DataError
 from dualread.grading.answers import graded_claim
 from dualread.grading.claim_labels.base import Claim, claim_id
 from dualread.grading.parse import Parsed
-from dualread.grading.spans.base import Report, Span, checked_spans
+from dualread.grading.spans.base import Span, divided
 from dualread.schema.base import ConfiguredPlugin, NoSettings
 from dualread.schema.columns import CLAIMS, FEATURES, GRADED
 from dualread.schema.data import ClaimsSpec
@@ -21,7 +21,7 @@ from dualread.schema.data import ClaimsSpec
 SPANS, LABELS = "spans", "labels"  # inputs: the tables that the plugins read
 
 
-def divided(
+def claims_in(
     plugin: ConfiguredPlugin,
     completions: pl.DataFrame,
     inputs: Mapping[str, Path],
@@ -41,10 +41,9 @@ def divided(
     Raises:
         DataError: The table or the claims are not as expected.
     """
-    rows = completions.select("sample_id", "text").iter_rows()
-    reports = [Report.of(sample_id, text, thinking_ends) for sample_id, text in rows]
-    module, *arguments = _opened(plugin, inputs.get(SPANS))
-    return checked_spans(reports, module.spans(reports, *arguments), f"{where}: {plugin.module}")
+    texts = completions.select("sample_id", "text").iter_rows()
+    module, settings, source = _opened(plugin, inputs.get(SPANS))
+    return divided(module, texts, settings, source, thinking_ends, f"{where}: {plugin.module}")
 
 
 def write_grades(
@@ -94,7 +93,7 @@ def labeled(
         DataError: A report has no reference sentence, or a table, the claims or the labels are not as expected.
     """
     completions = completions.sort("sample_id", "sample_index")
-    spans = divided(spec.spans, completions, inputs, spec.thinking_ends, where=where)
+    spans = claims_in(spec.spans, completions, inputs, spec.thinking_ends, where=where)
     for sample_id in completions["sample_id"]:
         if not any(reference.strip() for reference in references[sample_id]):
             raise DataError(f"{where}: {sample_id}: its reference report is empty. Expected at least one sentence.")

@@ -15,6 +15,7 @@ from dualread.artifacts.tables import empty_table, from_rows, read_parts, read_t
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError
 from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost, states_cost
+from dualread.grading.claim_labels.base import question_of
 from dualread.schema.columns import COSTS, FEATURES, GENERATIONS, MANIFEST
 from dualread.schema.metrics import MeasureCostsSpec
 
@@ -66,7 +67,7 @@ def _view_cost(view: Path, answers: list[str], k: int | None, draws: int, passes
     if (index := view / "features.parquet").exists():
         read = read_table(index, FEATURES, ("sample_id", "n_prompt_tokens", "token_log_probs"))
         of_claims = set(read["sample_id"]).isdisjoint(answers)  # whose report was read once for all of them
-        name = pl.col("sample_id").str.replace(r"#\d+$", "") if of_claims else pl.col("sample_id")
+        name = question_of(pl.col("sample_id")) if of_claims else pl.col("sample_id")
         return states_cost(read.unique(name, maintain_order=True), passes)
     if (view / "groups.parquet").exists():  # the actor does nothing for it
         return Cost()

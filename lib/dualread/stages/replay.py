@@ -38,7 +38,7 @@ from dualread.schema.columns import FEATURES, GENERATIONS
 from dualread.schema.recorded import Facts, PromptText, ShardStates
 from dualread.schema.replay import OF_IMAGE, Agreement
 from dualread.stages._asked import forced, frozen, read_asked
-from dualread.stages._claims import claims_index, divided
+from dualread.stages._claims import claims_in, claims_index
 
 # Those of `schema.replay.OPTIONAL_TENSORS`.
 _OPTIONAL = {"token_entropies": padded_entropies, "h_think": functools.partial(stacked, name="h_think")}
@@ -53,7 +53,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         completions = forced(completions, {q.sample_id: q.image_id for q in questions}, shard.condition)
     completions = completions.sort("sample_id", "sample_index")
     token_ids = completions["token_ids"].to_list()
-    of_claims = spec.spans and divided(spec.spans, completions, inputs, shard.thinking_ends, where=shard.name)
+    of_claims = spec.spans and claims_in(spec.spans, completions, inputs, shard.thinking_ends, where=shard.name)
     requests = _requests(inputs, completions, questions)
     batch_size = spec.replay.settings.batch_size
     actor = loaded_actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")

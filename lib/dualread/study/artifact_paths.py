@@ -147,15 +147,20 @@ class ArtifactPaths:
                 paired[f"pairs/{dataset}/{split}"] = self.judged(w, dataset, split)
         return {**self.pairs(shard for shard in shards if not self._shards.has_claims(shard[0])), **paired}
 
+    def seed_of(self, w: Any, actor: str) -> int:
+        """Return the seed of another actor that goes with a run: the same one, or its first if it lacks that."""
+        seeds = self._shards.seeds(w.backbone, actor)
+        return int(w.seed) if int(w.seed) in seeds else seeds[0]
+
     def applied(self, w: Any, method: str) -> AppliedReader | None:
         """Return the reader that a transfer applies to the answers of a run; None for other methods."""
         transfer = self._study.methods[method].transfer
         if transfer is None:
             return None
         actor = self._study.methods[transfer.method].actor
-        seeds = self._shards.seeds(w.backbone, actor)
-        place = seeds.index(int(w.seed)) if int(w.seed) in seeds else 0
-        seed = seeds[(place + (transfer.seed == "next")) % len(seeds)]
+        seeds, seed = self._shards.seeds(w.backbone, actor), self.seed_of(w, actor)
+        if transfer.seed == "next":
+            seed = seeds[(seeds.index(seed) + 1) % len(seeds)]
         return AppliedReader(method=transfer.method, actor=actor, seed=seed)
 
     def reader_of(self, w: Any, method: str) -> str:

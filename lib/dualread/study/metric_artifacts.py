@@ -60,8 +60,7 @@ class MetricArtifacts(ArtifactPaths):
         """
         if (actor := self._study.metrics.changed_from) is None:
             return {}
-        seeds = self._shards.seeds(w.backbone, actor)
-        run = Run(w.backbone, actor, int(w.seed) if int(w.seed) in seeds else seeds[0])
+        run = Run(w.backbone, actor, self.seed_of(w, actor))
         return {
             f"compared/{dataset}/{split}/{condition}": self.of_actor("graded", run, dataset, split, condition)
             for dataset, split, condition in shards

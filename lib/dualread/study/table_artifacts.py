@@ -117,14 +117,9 @@ class TableArtifacts(ArtifactPaths):
                 actor = self._study.methods[method].actor
                 for seed in self._shards.seeds(backbone, actor)[:n_seeds]:
                     run = (backbone, actor, str(seed))
-                    reports = [shard[:2] for shard in shards if self._shards.has_claims(shard[0])]
-                    listed = [("claims", *run, *split) for split in reports]
-                    for path in [
-                        ("predictions", *run, method),
-                        *(("graded", *run, *shard) for shard in shards),
-                        *listed,
-                    ]:
-                        inputs["/".join(path)] = self.at(*path)
+                    paths = [("predictions", *run, method), *(("graded", *run, *shard) for shard in shards)]
+                    paths += [("claims", *run, *shard[:2]) for shard in shards if self._shards.has_claims(shard[0])]
+                    inputs |= {"/".join(path): self.at(*path) for path in paths}
         return inputs
 
     def _layout(self, table: str, reads: str) -> Layout:

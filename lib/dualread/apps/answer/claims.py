@@ -26,9 +26,13 @@ from dualread.store.digest import replace_text
 _NOTHING_IS_KNOWN = ["-"]  # a reference report of which nothing is read, because labels are in a table
 
 
-def with_references(examples: Sequence[UserExample], labels: Any) -> list[UserExample]:
+# A plugin that knows labels, or those that people know.
+Labels = str | pl.DataFrame
+
+
+def with_references(examples: Sequence[UserExample], labels: Labels | None) -> list[UserExample]:
     """Return the examples, of which those without a reference report need none if a table has their labels."""
-    if isinstance(labels, str) and labels in plugins.known("claim_labels"):
+    if isinstance(labels, str):
         return list(examples)
     return [
         example
@@ -42,24 +46,21 @@ def with_references(examples: Sequence[UserExample], labels: Any) -> list[UserEx
     ]
 
 
-def entry_of(spans: Any, labels: Any, folder: Path) -> dict[str, Any]:
+def entry_of(spans: Any, labels: Labels | None, folder: Path) -> dict[str, Any]:
     """Return the entry `claims` of the data set; labels of a table are written into `folder`.
 
     Args:
         spans: The plugin that divides reports, or {plugin: its settings}.
-        labels: Such a plugin; or a table with `report` (the example's id), `text` and `correct`; or None.
+        labels: See `known_labels`.
         folder: Where tables of labels are kept.
-
-    Raises:
-        DataError: The table lacks a column.
     """
-    if isinstance(labels, str) and labels in plugins.known("claim_labels"):
+    if isinstance(labels, str):
         return {"spans": spans, "labels": labels}
     settings: dict[str, Any] = {"assumed": {"test": False}}
     if labels is not None:
         rows = [
             {"question": f"{DATASET}/{split}/{report}", "text": text, "label": label}
-            for report, text, label in table_of(labels).iter_rows()
+            for report, text, label in labels.iter_rows()
             for split in PARTS.values()
         ]
         path = folder / f"{digest_of(rows)[:32]}.csv"
@@ -69,12 +70,17 @@ def entry_of(spans: Any, labels: Any, folder: Path) -> dict[str, Any]:
     return {"spans": spans, "labels": {"table": settings}}
 
 
-def table_of(labels: Any) -> pl.DataFrame:
-    """Return the labels that are known: report, text and correct, as texts.
+def known_labels(labels: Any) -> Labels | None:
+    """Return the name of a plugin; or the labels that are known: report, text and correct, as texts.
+
+    Args:
+        labels: A plugin; or a frame or file with `report` (the example's id), `text` and `correct`; or None.
 
     Raises:
         DataError: A column is missing.
     """
+    if labels is None or (isinstance(labels, str) and labels in plugins.known("claim_labels")):
+        return labels
     names = ("report", "text", "correct")
     is_file = isinstance(labels, str | Path)
     read = read_file(Path(labels)) if is_file else read_frame(labels, "labels", lambda name: name in names)
@@ -91,7 +97,7 @@ def claims_frame(
     tables: Sequence[Path],
     asked: Sequence[UserExample],
     scores: Mapping[str, pl.DataFrame | None],
-    labels: Any,
+    labels: Labels | None,
 ) -> pl.DataFrame:
     """Return one row per claim: report, claim, part, start, end, text, correct, and the columns of methods.
 
@@ -100,7 +106,7 @@ def claims_frame(
         tables: Its tables of claims, of the parts that are wanted.
         asked: The examples of these parts, in whose order reports are.
         scores: By method, the table of those that give scores alone.
-        labels: As in `entry_of`.
+        labels: See `known_labels`.
     """
     claims = pl.concat(pl.read_parquet(table, columns=list(CLAIMS.columns)) for table in tables)
     for method, raw in scores.items():
@@ -117,10 +123,10 @@ def claims_frame(
     )
     rows = reports.join(claims, on="question", how="inner", maintain_order="left_right")
     correct = pl.col("label")
-    if not (isinstance(labels, str) and labels in plugins.known("claim_labels")):
+    if not isinstance(labels, str):
         known = pl.DataFrame(schema=["report", "text", "is_known"]).cast(pl.String)
         if labels is not None:
-            known = table_of(labels).rename({"correct": "is_known"}).unique(["report", "text"])
+            known = labels.rename({"correct": "is_known"}).unique(["report", "text"])
         rows = rows.join(known, on=["report", "text"], how="left", maintain_order="left")
         correct = pl.when(pl.col("is_known").is_not_null()).then("label")
     return rows.select(

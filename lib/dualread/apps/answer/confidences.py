@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from dualread.apps.answer.claims import claims_frame, entry_of, with_references
+from dualread.apps.answer.claims import Labels, claims_frame, entry_of, known_labels, with_references
 from dualread.apps.answer.examples import PARTS, UserExample, numbered, read_examples, write
 from dualread.apps.answer.jobs import Jobs
 from dualread.apps.answer.study import (
@@ -125,6 +125,7 @@ def confidences(
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = (cache / "dualread" if folder is None else Path(folder)).absolute()
     how = {"prompt": prompt, "batch_size": batch_size, "max_completion_tokens": max_completion_tokens}
+    labels = None if spans is None else known_labels(labels)
     claims = None if spans is None else entry_of(spans, labels, home / "labels")
     planned = study_of(None, chosen, changes=changes, claims=claims, **how)
     everything = study_of(None, chosen_methods(known, known), changes=changes, **how)
@@ -152,7 +153,7 @@ def _answers(
     methods: Sequence[str],
     home: Path,
     uncalibrated: Mapping[str, str],
-    labels: Any,
+    labels: Labels | None,
 ) -> pl.DataFrame:
     """Run the stages, and return their answers as a frame."""
     sources = {

@@ -21,6 +21,7 @@ from dualread.artifacts.tables import from_rows, read_parts, read_table
 from dualread.data.images import open_image
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.side_by_side import FIXED_PREFIX, ORIGINAL
+from dualread.grading.claim_labels.base import question_of
 from dualread.progress import STEPS, NotedStep, duration, read_steps, track
 from dualread.reporting.pages import digest, environment, labels_of
 from dualread.schema.columns import CLAIMS, GENERATIONS, GRADED, MANIFEST, PAIRS, PREDICTIONS, TRAIN_LOG
@@ -250,7 +251,7 @@ def _confidences(folder: Path, places: Mapping[str, int]) -> dict[str, Any]:
         by_side[side][places[sample_id]] = confidence
         if is_imputed:
             imputed[side].append(places[sample_id])
-    claims = table.filter(pl.col("sample_id").str.replace(r"#\d+$", "").is_in(list(places)) & ~shown)
+    claims = table.filter(question_of(pl.col("sample_id")).is_in(list(places)) & ~shown)
     of_claims = {
         side: dict(claims.filter(condition=condition).select("sample_id", pl.col("confidence").round(4)).iter_rows())
         for side, condition in _SIDES_OF_REPORTS.items()

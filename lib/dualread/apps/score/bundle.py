@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import AfterValidator
 
+from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.thresholds import Threshold
 from dualread.limits import HEADER_BYTES, JSON_BYTES, check_size
@@ -97,6 +99,14 @@ def write_bundle(folder: Path, bundle: Bundle) -> None:
     for name, value in ((_THRESHOLDS, known.pop("thresholds")), (_BUNDLE, known)):
         text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         (folder / name).write_text(text, encoding="utf-8")
+
+
+def write_shared(file: Path, tensors: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> None:
+    """Write a file of a bundle that whoever reads the others may read; safetensors writes for its owner alone."""
+    file.touch()
+    mode = file.stat().st_mode
+    write_tensors(file, tensors, header)
+    file.chmod(mode)
 
 
 def _reader_file(folder: Path, method: str) -> Path:

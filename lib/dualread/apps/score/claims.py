@@ -10,7 +10,7 @@ from typing import Any
 from dualread import plugins
 from dualread.apps.score.results import ShownQuestion
 from dualread.errors import ConfigError
-from dualread.grading.spans.base import Report, Span, checked_spans
+from dualread.grading.spans.base import Span, divided
 from dualread.models.actor import Completion
 from dualread.schema.base import NoSettings
 from dualread.schema.data import plugin_and_settings
@@ -53,11 +53,8 @@ def claims_of(
         return None
     module, settings = _plugin(requirements, "scoring")
     thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
-    reports = [
-        Report.of(question.name, completion.text, thinking_ends)
-        for question, completion in zip(asked, completions, strict=True)
-    ]
-    return checked_spans(reports, module.spans(reports, settings, None), str(requirements.spans))
+    texts = [(question.name, completion.text) for question, completion in zip(asked, completions, strict=True)]
+    return divided(module, texts, settings, None, thinking_ends, str(requirements.spans))
 
 
 def _plugin(requirements: Requirements, where: str) -> tuple[ModuleType, Any]:

@@ -8,15 +8,15 @@ readers were judged on, not that an answer is wrong.
 Reference: Lee et al., A simple unified framework for detecting out-of-distribution samples, NeurIPS 2018.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dualread import limits
-from dualread.artifacts.tensors import read_tensors, write_tensors
+from dualread.apps.score.bundle import write_shared
+from dualread.artifacts.tensors import read_tensors
 from dualread.errors import ArtifactError
 from dualread.seeding import derive_seed
 
@@ -99,14 +99,6 @@ def unusual(percentile: float | None) -> tuple[str, ...]:
 def write(folder: Path, fitted: StateDistances) -> None:
     """Write what is known of validation states into the bundle in `folder`."""
     write_shared(folder / FILE, vars(fitted), {})
-
-
-def write_shared(file: Path, tensors: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> None:
-    """Write a file of a bundle that whoever reads the others may read; safetensors writes for its owner alone."""
-    file.touch()
-    mode = file.stat().st_mode
-    write_tensors(file, tensors, header)
-    file.chmod(mode)
 
 
 def read(folder: Path | None, width: int) -> StateDistances | None:

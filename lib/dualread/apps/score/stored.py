@@ -15,7 +15,7 @@ from pydantic import Field
 
 from dualread import limits
 from dualread.apps.score.answering import OpenActor
-from dualread.apps.score.distance import write_shared
+from dualread.apps.score.bundle import write_shared
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.readings import scores_of
 from dualread.apps.score.results import Question, shown

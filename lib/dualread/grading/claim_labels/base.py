@@ -10,10 +10,17 @@ rows; otherwise it is None.
 
 from dataclasses import dataclass
 
+import polars as pl
+
 
 def claim_id(sample_id: str, k: int) -> str:
     """Return the id of claim `k` (0, 1, ... in the order of the text) of the report on a question."""
     return f"{sample_id}#{k}"
+
+
+def question_of(ids: pl.Expr) -> pl.Expr:
+    """Return the sample_id of the question of each claim, by the claims' ids; other ids stay as they are."""
+    return ids.str.replace(r"#\d+$", "")
 
 
 @dataclass(frozen=True, kw_only=True)

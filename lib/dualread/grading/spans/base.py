@@ -8,6 +8,8 @@ has the setting `path`, that file of the study is read as a table, and `source` 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 import polars as pl
 
@@ -44,6 +46,31 @@ class Report:
         if (inside := block_span(after, "answer")) and not after[slice(*inside)].strip():
             after = ""
         return cls(sample_id=sample_id, text=text, start=len(text) - len(after), end=len(text))
+
+
+def divided(
+    module: ModuleType,
+    texts: Iterable[tuple[str, str]],
+    settings: Any,
+    source: pl.DataFrame | None,
+    thinking_ends: str | None,
+    where: str,
+) -> list[list[Span]]:
+    """Return the claims of completions as a plugin divides them.
+
+    Args:
+        module: The plugin.
+        texts: (sample_id, text of the completion) of each.
+        settings: The plugin's settings.
+        source: The rows of the table that it reads, if it reads one.
+        thinking_ends: What ends the thinking; None where completions do not think.
+        where: What errors name.
+
+    Raises:
+        DataError: The table or the claims are not as expected.
+    """
+    reports = [Report.of(sample_id, text, thinking_ends) for sample_id, text in texts]
+    return checked_spans(reports, module.spans(reports, settings, source), where)
 
 
 def checked_spans(reports: Sequence[Report], spans: Sequence[Sequence[Span]], where: str) -> list[list[Span]]:

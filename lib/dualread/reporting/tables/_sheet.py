@@ -154,6 +154,8 @@ class RowLevel(NamedTuple):
 # The levels of most tables: blocks of backbones, and one row per method.
 BACKBONES = RowLevel(backbones, heading=lambda at: at.backbone.label, gap=Gap.RULE)
 METHODS = RowLevel(methods, [METHOD])
+# Where each backbone has a table of its own.
+DATASETS = RowLevel(datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE)
 
 
 class SheetColumn(NamedTuple):
@@ -200,6 +202,11 @@ def columns_here(metrics: Metrics, title: str = "") -> list[SheetColumn]:
 def columns_of(shown: Iterable[LabeledDataset], metrics: Metrics) -> list[SheetColumn]:
     """Return the columns of some metrics on each of some data sets, whose labels are titles."""
     return [column._replace(place=place) for place in shown for column in columns_here(metrics, place.label)]
+
+
+def target_percents(values: Mapping[Key, Value], prefix: str) -> list[int]:
+    """Return the target risks, in percent, that end the names of the metrics with this prefix."""
+    return sorted({int(key.metric.removeprefix(prefix)) for key in values if key.metric.startswith(prefix)})
 
 
 def further(values: Mapping[Key, Value]) -> list[Metric]:

@@ -12,7 +12,7 @@ from dualread.evaluation.filter_metrics import metric_name
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.reporting.tables import _sheet as sheet
-from dualread.reporting.tables.entries import DITTO, Gap, Over, TableRow, TwoLines
+from dualread.reporting.tables.entries import DITTO, Over, TableRow, TwoLines
 
 _KEPT = "filter_share_kept_at_risk_"
 _HEADS = {"kept": "Kept↑", "unsupported": "Unsup.↓", "none_kept": "Empty↓"}
@@ -20,7 +20,6 @@ _HEADS = {"kept": "Kept↑", "unsupported": "Unsup.↓", "none_kept": "Empty↓"
 
 def _filters(at: sheet.RowContext) -> list[sheet.SheetColumn]:
     """Return the columns of the target risks that the values have filters for."""
-    percents = {key.metric.removeprefix(_KEPT) for key in at.values if key.metric.startswith(_KEPT)}
     return [
         sheet.SheetColumn(
             head,
@@ -28,7 +27,7 @@ def _filters(at: sheet.RowContext) -> list[sheet.SheetColumn]:
             title=f"Filter, {percent}%",
             form=TwoLines,
         )
-        for percent in sorted(map(int, percents))
+        for percent in sheet.target_percents(at.values, _KEPT)
         for kind, head in _HEADS.items()
     ]
 
@@ -57,7 +56,7 @@ build = sheet.Sheet(
     floats=sheet.backbones,
     label=lambda at: at.backbone.name,
     rows=[
-        sheet.RowLevel(sheet.datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
+        sheet.DATASETS,
         sheet.METHODS,
     ],
     columns=lambda at: [

@@ -14,7 +14,7 @@ from dualread.evaluation.controls import (
 )
 from dualread.evaluation.pair_metrics import STRICT_CCG_AUC
 from dualread.reporting.tables import _sheet as sheet
-from dualread.reporting.tables.entries import DITTO, Gap
+from dualread.reporting.tables.entries import DITTO
 
 _DONOR = [STRICT_CCG_AUC, STRICT_SAME_ANSWER_CCG_AUC, FIXED_PREFIX_CCG_AUC]
 _SHUFFLED = [SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP, SHUFFLED_AUROC, SHUFFLED_CCG_AUC]
@@ -42,7 +42,7 @@ build = sheet.Sheet(
     floats=sheet.backbones,
     label=lambda at: at.backbone.name,
     rows=[
-        sheet.RowLevel(sheet.datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
+        sheet.DATASETS,
         sheet.METHODS,
     ],
     columns=lambda at: [

@@ -62,7 +62,7 @@ build = sheet.Sheet(
     floats=sheet.backbones,
     label=lambda at: at.backbone.name,
     rows=[
-        sheet.RowLevel(sheet.datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
+        sheet.DATASETS,
         sheet.RowLevel(
             _conditions,
             [sheet.Label("Condition", lambda at: at.subset.removeprefix(PREFIX).replace("_", " "))],

@@ -18,7 +18,6 @@ _HEADS = {"threshold": "𝑐≥", "coverage": "Kept↑", "kept_risk": "Wrong↓"
 
 def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
     """Return the columns of the target risks that the values have thresholds for."""
-    percents = {key.metric.removeprefix(_THRESHOLD) for key in at.values if key.metric.startswith(_THRESHOLD)}
     return [
         sheet.SheetColumn(
             _HEADS[kind],
@@ -27,7 +26,7 @@ def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
             title=(f"Target risk {percent}%", place.label),
             form=TwoLines,
         )
-        for percent in sorted(map(int, percents))
+        for percent in sheet.target_percents(at.values, _THRESHOLD)
         for place in (at.layout.id_dataset, sheet.OOD)
         for kind in _HEADS
         if (place, kind) != (sheet.OOD, "threshold")
