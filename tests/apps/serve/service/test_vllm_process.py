@@ -47,11 +47,11 @@ class Running:
         self.first = self.told()
 
     def _run(self, theirs, opens):
-        with theirs:
-            try:
-                answer(theirs, opens)
-            except ValueError as error:
-                self.raised = error
+        # It is not closed here: a thread still reads from it, and would read from the next file that gets its number.
+        try:
+            answer(theirs, opens)
+        except ValueError as error:
+            self.raised = error
 
     def call(self, *message):
         self.ours.send(message)
@@ -118,6 +118,7 @@ def test_why_it_cannot_be_opened_is_told():
 
     made = Running(refuse)
     made.thread.join(10)
+    made.ours.close()
     assert isinstance(made.first, DualReadError)
     assert str(made.first) == "no checkpoint here"
 
