@@ -16,7 +16,7 @@ from dualread.apps.evaluate.results import Results
 from dualread.apps.evaluate.subgroups import group_tables
 from dualread.apps.evaluate.thresholds import threshold_table
 from dualread.apps.evaluate.verdicts import SHOWN, MethodVerdict, findings, verdicts
-from dualread.data.tables.claims import REPORT
+from dualread.data.tables.contract import REPORT
 from dualread.evaluation.answer_metrics import FEW_IMAGES, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.explained import COUNTS, METRICS
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
