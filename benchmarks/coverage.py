@@ -50,8 +50,8 @@ import dualread
 from dualread.apps.evaluate.evaluation_data import evaluation_data
 from dualread.apps.evaluate.metrics import measure
 from dualread.apps.text import aligned
-from dualread.data.tables.checks import TableOptions, checked
-from dualread.data.tables.contract import ANSWERS
+from dualread.data.tables.checks import checked
+from dualread.data.tables.contract import ANSWERS, TableOptions
 from dualread.data.tables.memory import read_frame
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.answer_metrics import ALL_METRICS

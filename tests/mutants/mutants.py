@@ -669,7 +669,7 @@ MUTANTS = (
     ),
     Mutant(
         "claims of one report count as independent",
-        "apps/evaluate/evaluation_data.py",
+        "apps/evaluate/clusters.py",
         "names = (CLUSTER, IMAGE, REPORT) if answers.has(CLAIM) else (CLUSTER, IMAGE)",
         "names = (CLUSTER, IMAGE)",
         ("apps/evaluate/test_claims.py",),

@@ -6,9 +6,10 @@ import pytest
 import dualread
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, evaluation_data
 from dualread.apps.evaluate.graded import grading_lines, wrong_pairs
-from dualread.data.tables.checks import TableOptions, checked
+from dualread.data.tables.checks import checked
 from dualread.data.tables.contract import ANSWERS as OF_ANSWERS
 from dualread.data.tables.contract import PAIRS as OF_PAIRS
+from dualread.data.tables.contract import TableOptions
 from dualread.data.tables.files import read_file
 from dualread.errors import DataError
 from tests.apps.evaluate.tables import ANSWERS, PAIRS, columns, without, write

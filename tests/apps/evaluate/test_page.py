@@ -5,9 +5,11 @@ import re
 import polars as pl
 import pytest
 
-from dualread.apps.evaluate import files, report
+from dualread.apps.evaluate import files, screen
 from dualread.apps.evaluate.evaluation import evaluate
-from dualread.apps.evaluate.page import render, values_of
+from dualread.apps.evaluate.figures import forests
+from dualread.apps.evaluate.page import render
+from dualread.apps.evaluate.report import reports
 from dualread.evaluation.explained import COUNTS
 from dualread.reporting.pages import digest
 from tests.apps.evaluate.tables import ANSWERS, MORE_ANSWERS, MORE_PAIRS, PAIRS, many, write
@@ -21,12 +23,14 @@ def written(tmp_path):
         donors = None if pairs is None else write(tmp_path, "pairs.csv", pairs)
         found, out = evaluate(table, donors, replicates=50, **options), tmp_path / "out"
         if is_drawn:
-            files.write(found, out)
+            files.write(found, reports(found), out)
         else:  # to draw the pictures takes seconds
             out.mkdir(exist_ok=True)
             for name in ("reliability", "risk_coverage"):
                 (out / f"{name}.png").write_bytes(b"")
-            (out / "evaluate.html").write_text(render(found, out, [""]), encoding="utf-8")
+            (out / "evaluate.html").write_text(
+                render(found, reports(found), [forests(found, *found.parts)], out, [""]), encoding="utf-8"
+            )
         return found, (out / "evaluate.html").read_text(encoding="utf-8")
 
     return write_all
@@ -56,9 +60,10 @@ def test_the_page_says_what_was_found_of_one_method_and_marks_few_donors(written
     # auroc 3/4, ece15 .4, natural_ccg_auc 1/2 on one own image (see test_report)
     told = dict(re.findall(r"<dt>(\w+): [^<]*</dt><dd><b>([^<]*)</b>", html))
     assert told == {"accuracy": ".500", "auroc": ".750", "ece15": ".400", "aurc": ".333", "natural_ccg_auc": ".500"}
-    row = re.search(r"<th scope=\"row\" class=\"left\">mine</th>(.*?)</tr>", html)[1]
-    assert re.findall(r">([^<]*)</td>", row)[:4] == ["2", "1", "2", "0"]  # pairs, own images, donor images, ties
-    row = values_of(found, found.parts[0]).filter(metric="natural_ccg_auc").row(0, named=True)
+    counts = dict(re.findall(r'<th scope="row" class="left">(\w+)</th><td[^>]*>([^<]*)</td>', html))
+    names = ("decisive_pairs", "source_images", "donor_images", "natural_ties")
+    assert [counts[name] for name in names] == ["2", "1", "2", "0"]
+    row = forests(found, found.parts[0])[""].filter(metric="natural_ccg_auc").row(0, named=True)
     assert (row["short"], row["above"]) == ("source and donor", False)
     assert '<td class="few" data-value=".500†">' in html
     assert "too few images (2 source and 2 donor) for a verdict" in written(MORE_ANSWERS, MORE_PAIRS)[1]
@@ -89,7 +94,8 @@ def test_the_page_says_over_what_its_intervals_are(written, columns, cluster, un
     for words in (f"95% intervals over other {units} ", f"interval over other {units}.", f"on the same {units} "):
         assert words in said
     if units != "images":
-        printed = [line.text for line in report.first(found)] + list(report.lines(found))
+        printed = [line.text for line in screen.first(found, reports(found))]
+        printed += screen.everything(found, reports(found))
         assert not re.search("images?\\b", said)  # there are none
         about = [line for line in printed if "image" in line and not line.startswith(tuple(COUNTS))]
         assert not [line for line in about if "column" not in line]

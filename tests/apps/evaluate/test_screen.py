@@ -6,7 +6,10 @@ import polars as pl
 import pytest
 
 from dualread.apps.evaluate.evaluation import evaluate
-from dualread.apps.evaluate.screen import WIDTH, short, summary, verdicts
+from dualread.apps.evaluate.printed import WIDTH, number
+from dualread.apps.evaluate.report import reports
+from dualread.apps.evaluate.screen import summary
+from dualread.apps.evaluate.verdicts import verdicts
 from tests.apps.evaluate.tables import many, write
 
 
@@ -24,7 +27,8 @@ def told(folder, text, pairs=None):
     """Return {metric: verdict} of the only method."""
     found = found_in(folder, text, pairs)
     (cells,) = found.parts
-    return {one.metric: one for one in verdicts(cells, found.metrics, next(iter(cells.methods)))}
+    [numbers] = verdicts(cells, found.metrics).values()
+    return {verdict.metric: verdict for verdict in numbers}
 
 
 @pytest.mark.parametrize(
@@ -32,7 +36,7 @@ def told(folder, text, pairs=None):
     [(0.8123, ".812"), (-0.03, "-.030"), (1.0, "1"), (0.0, "0"), (-0.0001, ".000"), (0.9999, "1.000")],
 )
 def test_numbers(value, text):
-    assert short(value) == text
+    assert number(value) == text
 
 
 def test_confidences_that_tell_right_from_wrong_that_are_turned_around_and_constant(tmp_path):
@@ -78,12 +82,12 @@ def test_many_methods_fit_one_screen_and_warnings_are_counted():
 @pytest.mark.parametrize("names", [["mine"], ["a", "b"], [f"a method with a very long name {k}" for k in range(12)]])
 def test_every_line_fits_and_says_the_numbers(tmp_path, names):
     found = found_in(tmp_path, many(names))
-    lines = [line.text for line in summary(found)]
+    lines = [line.text for line in summary(found, reports(found))]
     assert max(map(len, lines)) <= WIDTH
     assert lines[0].startswith("mine.csv: 60 answers, 60 images")
     aurocs = found.metrics.filter(metric="auroc", subset="all")["estimate"]
-    assert sum(short(aurocs[0]) in line.split() for line in lines) == len(names)  # it is the same for all
-    good = [line for line in summary(found) if line.kind == "good" and line.text.startswith("auroc")]
+    assert sum(number(aurocs[0]) in line.split() for line in lines) == len(names)  # it is the same for all
+    good = [line for line in summary(found, reports(found)) if line.kind == "good" and line.text.startswith("auroc")]
     assert [line.text[line.start :].startswith("right answers get more confidence") for line in good] == [True]
 
 
@@ -95,8 +99,8 @@ def test_of_several_methods_each_interval_stands_beside_its_value(tmp_path):
         for name, c in methods.items()
     ).write_csv()
     found = found_in(tmp_path, text)
-    head, *rows = [line.text for line in summary(found)][1:4]
+    head, *rows = [line.text for line in summary(found, reports(found))][1:4]
     assert head.split() == ["method", "accuracy", "auroc", "ece15", "aurc"]
     assert rows[1].split()[:4] == ["same", ".500", rows[1].split()[2], ".500"]
     (low, high) = found.metrics.filter(method="same", metric="accuracy", subset="all").select("low", "high").row(0)
-    assert rows[1].split()[2] == f"{short(low, 2)}-{short(high, 2)}"
+    assert rows[1].split()[2] == f"{number(low, 2)}-{number(high, 2)}"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dualread.data.tables.checks import TableOptions, checked
-from dualread.data.tables.contract import ANSWERS, plain_ids
+from dualread.data.tables.checks import checked
+from dualread.data.tables.contract import ANSWERS, TableOptions, plain_ids
 from dualread.data.tables.files import read_file
 from dualread.data.tables.memory import read_frame
 from dualread.errors import DataError

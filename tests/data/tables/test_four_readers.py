@@ -12,7 +12,7 @@ from dualread.apps.evaluate.tables import LogOptions, read_tables
 from dualread.apps.new.data import look
 from dualread.apps.score.lines import read_rows
 from dualread.data.datasets.table import load_rows
-from dualread.data.tables.checks import TableOptions
+from dualread.data.tables.contract import TableOptions
 from dualread.errors import DataError
 
 COLUMNS = ("id", "split", "image", "question", "reference_answers", "confidence")

@@ -1,7 +1,8 @@
 """`dualread evaluate`: compute every metric for your own confidences, read from plain tables and other harnesses' logs.
 
 Here are the arguments. Those that `evaluation.evaluate` takes have the names of its parameters; it says what each does,
-and hands it to the step that needs it. `report` prints the results, and `files` writes them. The heavy imports are
+and hands it to the step that needs it. `report` makes sentences and tables of the
+results, `screen` prints them, and `files` writes them. The heavy imports are
 inside `run`, so that the program starts fast.
 """
 
@@ -260,24 +261,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
-    from dualread.apps.evaluate import files, report
+    from dualread.apps.evaluate import expected, files, report, screen
     from dualread.apps.evaluate.evaluation import evaluate
 
     options.columns, options.choices = _columns(options.columns), _columns(options.choices, "--choices")
     if options.expect is not None:
         if options.predictions is not None:
             raise ConfigError(f"--expect: is for no answers yet. Leave out {options.predictions}, or --expect.")
-        for line in report.plan(options):
+        for line in expected.plan(options):
             print(line)
         return 0
     if options.predictions is None:
         options.refuse("the following arguments are required: PREDICTIONS, or --expect ACCURACY AUROC")
     evaluation = evaluate(**{name: getattr(options, name) for name in inspect.signature(evaluate).parameters})
+    parts = report.reports(evaluation)
     if options.all:
-        for text in (*evaluation.notes, *report.lines(evaluation)):
+        for text in screen.everything(evaluation, parts):
             print(text)
     else:
-        for line in report.first(evaluation):
+        for line in screen.first(evaluation, parts):
             # On a terminal, what a line says is green where it is good, and red where it is not.
             if line.kind and isinstance(sys.stdout, EscapedStdout):
                 sys.stdout.write(line.text[: line.start])
@@ -286,7 +288,7 @@ def run(options: argparse.Namespace) -> int:
             else:
                 print(line.text)
     if options.out is not None:
-        written = files.write(evaluation, options.out)
+        written = files.write(evaluation, parts, options.out)
         print(f"wrote {options.out}: {', '.join(written)}")
         if missing := files.without_figures():
             print(missing)

@@ -1,7 +1,7 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from unicodedata import normalize
 
@@ -10,15 +10,16 @@ import polars as pl
 from dualread.apps.evaluate.answer_sets import answer_sets
 from dualread.apps.evaluate.claims import claim_filters
 from dualread.apps.evaluate.claims import doubts as doubts_of_filters
-from dualread.apps.evaluate.evaluation_data import EvaluationData, evaluation_data
-from dualread.apps.evaluate.graded import grading_lines
+from dualread.apps.evaluate.evaluation_data import evaluation_data
 from dualread.apps.evaluate.log import LogOptions
 from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
+from dualread.apps.evaluate.report import reports
+from dualread.apps.evaluate.results import Results
 from dualread.apps.evaluate.screen import summary
-from dualread.apps.evaluate.subgroups import Groups, group_thresholds, groups_of
+from dualread.apps.evaluate.subgroups import group_thresholds, groups_of
 from dualread.apps.evaluate.tables import read_tables
 from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, overlaps, thresholds
-from dualread.data.tables.checks import CheckedTable, TableOptions
+from dualread.data.tables.contract import CheckedTable, TableOptions
 from dualread.errors import ConfigError, printable
 from dualread.evaluation.decimals import as_float64
 from dualread.evaluation.metrics.risk_control import DELTA
@@ -28,57 +29,12 @@ REPLICATES = 2_000
 _LEVEL = 0.05
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Evaluation:
-    """What `evaluate` found; `print` shows it on one screen, as `dualread evaluate` does.
-
-    Attributes:
-        metrics: One row per data set, method, subset and metric: dataset (null if the table names none), method, subset
-            (all, open, closed), metric, estimate (null with a reason), low, high (95% interval), n, n_clusters, reason.
-        differences: One row per data set, metric and baseline, with p and p_holm; None if nothing was compared. That of
-            the ECE has an estimate, and the reason why interval and p-values are withheld.
-        thresholds: One row per data set, method, target_risk and rule (empirical, certified): threshold, and coverage
-            and risk of the answers with at least this confidence, with intervals for this threshold; delta, share_delta
-            and max_per_image, as given, for certified ones; and what the calibration answers are like. None
-            without a target risk.
-        warnings: Sentences about empty answers, about values that contradict each other, about questions that both
-            chose a threshold and judge it, and about images with more answers than those that chose it.
-        unused: Sentences that name the columns that were not used.
-        notes: Sentences about how logs and renamed columns were read.
-        left_out: {"file: why": number of answers in a log that cannot be evaluated}.
-        parts: The joined rows behind them, one per data set.
-        replicates: Number of resamples.
-        seed: Seed of the resampling.
-        answer_sets: One row per method and group, see `answer_sets.answer_sets`; None without `choices`.
-        groups: The metrics by group, and what is said of all groups of a column together; None without `by`.
-        claim_filter: Of claims, one row per data set, method, loss of a report ("share" of its kept claims that are
-            unsupported, or "any") and target_risk, null for all claims: threshold of the certified filter; kept,
-            unsupported, none_kept and risk, with intervals over clusters. None if the rows are no claims.
-    """
-
-    metrics: pl.DataFrame
-    differences: pl.DataFrame | None
-    thresholds: pl.DataFrame | None
-    warnings: Sequence[str]
-    unused: Sequence[str]
-    notes: Sequence[str]
-    left_out: Mapping[str, int]
-    parts: Sequence[EvaluationData]
-    replicates: int
-    seed: int
-    answer_sets: pl.DataFrame | None = None
-    groups: Groups | None = None
-    claim_filter: pl.DataFrame | None = None
-
-    @property
-    def graded(self) -> pl.DataFrame:
-        """One row per answer and per donor answer: what was compared, and how it was graded."""
-        named = (part.graded.with_columns(dataset=pl.lit(part.dataset, dtype=pl.String)) for part in self.parts)
-        return pl.concat(named, how="diagonal_relaxed")
+class Evaluation(Results):
+    """What `evaluate` computed; `print` shows it on one screen, as `dualread evaluate` does."""
 
     def __str__(self) -> str:
-        """Return the lines of `summary`, what was graded, and the first warning."""
-        lines = [*(line.text for line in summary(self)), "", *grading_lines(self.graded)]
+        """Return the lines of `screen.summary` and the first warning."""
+        lines = [line.text for line in summary(self, reports(self))]
         if self.warnings:
             lines.append(f"{len(self.warnings)} warnings in .warnings, the first: {self.warnings[0]:.60}")
         return printable("\n".join(lines))

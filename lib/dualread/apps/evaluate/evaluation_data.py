@@ -7,14 +7,13 @@ from typing import Any
 
 import polars as pl
 
+from dualread.apps.evaluate.clusters import IMAGE, check_clusters, default_cluster, with_clusters
 from dualread.apps.evaluate.graded import choice_columns, doubts, graded_columns, graded_rows, mapped_texts
-from dualread.data.tables.checks import CheckedTable
-from dualread.data.tables.claims import CLAIM, REPORT, refuse_split_reports
-from dualread.data.tables.contract import MISSING_WORDS, plain_ids
+from dualread.data.tables.claims import refuse_split_reports
+from dualread.data.tables.contract import CLAIM, REPORT, CheckedTable, plain_ids
 from dualread.evaluation.join import Joined, join
 from dualread.grading.canonical import question_key
 
-IMAGE, CLUSTER = "image_id", "cluster_id"
 BY = "by "  # before the columns of groups
 MOST_GROUPS = 100
 NO_PAIRS = "no pairs (--pairs)"
@@ -100,12 +99,12 @@ def evaluation_data(
         answers.need(cluster, "which --cluster names", is_declared=False)
     labels = [_group_labels(answers, name) for name in by] + choice_columns(answers, choices or {})
     answers = replace(answers, frame=answers.frame.with_columns(labels))
-    cluster = cluster or _default_cluster(answers)
+    cluster = cluster or default_cluster(answers)
     if answers.has(CLAIM):
         refuse_split_reports(answers, cluster)
-    shared = _check_clusters(answers, cluster) if cluster else []
+    shared = check_clusters(answers, cluster) if cluster else []
     if pairs is not None and cluster and not pairs.has(f"donor_{cluster}"):
-        pairs = _with_clusters(pairs, answers, cluster)
+        pairs = with_clusters(pairs, answers, cluster)
     if pairs is not None:
         for column in (cluster or IMAGE, "sample_id"):
             answers.need(column, "which --pairs needs")
@@ -157,53 +156,6 @@ def _group_labels(answers: CheckedTable, column: str) -> pl.Series:
             " such as 60-69, or what else makes larger groups, into a column."
         )
     return labels
-
-
-def _default_cluster(answers: CheckedTable) -> str | None:
-    """Return the column that is resampled where none is named; clusters that are the images change no word.
-
-    Claims of one report never count as independent.
-    """
-    if answers.has(IMAGE) and answers.has(CLUSTER) and (answers.frame[IMAGE] == answers.frame[CLUSTER]).all():
-        return IMAGE
-    names = (CLUSTER, IMAGE, REPORT) if answers.has(CLAIM) else (CLUSTER, IMAGE)
-    return next(filter(answers.has, names), None)
-
-
-def _check_clusters(answers: CheckedTable, cluster: str) -> list[str]:
-    """Refuse a word that may mean that a row has no cluster, and return a warning where clusters share an image."""
-    if len(words := answers.frame.filter(pl.col(cluster).is_in(MISSING_WORDS))):
-        raise answers.error(
-            f"row {words['row'][0]}: {cluster} is {words[cluster][0]!r}, which may mean that there is none, in"
-            f" {len(words)} of {len(answers.frame)} rows. Name it in every row, or leave the column out."
-        )
-    if not answers.has(IMAGE) or cluster == IMAGE:
-        return []
-    names = [name for name in ("dataset", "split", IMAGE) if answers.has(name)]
-    shared = answers.frame.group_by(names).agg(pl.col(cluster).unique().sort()).filter(pl.col(cluster).list.len() > 1)
-    if shared.is_empty():
-        return []
-    first = shared.sort(names).row(0, named=True)
-    return [
-        f"warning: {answers.source}: images with several values of {cluster}: {len(shared)}, such as {first[IMAGE]!r}"
-        f" with {first[cluster][0]!r} and {first[cluster][1]!r}. Answers about one image depend on each other, so that"
-        " the intervals may be too narrow."
-    ]
-
-
-def _with_clusters(pairs: CheckedTable, answers: CheckedTable, cluster: str) -> CheckedTable:
-    """Return the pairs with the cluster of each donor's image; an image without an answer is one by itself."""
-    image, donor = f"donor_{IMAGE}", f"donor_{cluster}"
-    names = [name for name in ("dataset", "split") if answers.has(name) and pairs.has(name)]
-    if not (answers.has(IMAGE) and pairs.has(image)):
-        return pairs
-    known = answers.frame.select(*names, pl.col(IMAGE).alias(image), pl.col(cluster).alias(donor)).unique()
-    if len(twice := known.filter(pl.struct(*names, image).is_duplicated()).sort(image, donor)):
-        raise answers.error(
-            f"the image {twice[image][0]!r} is in {cluster} {twice[donor][0]!r} and {twice[donor][1]!r}; expected one."
-        )
-    frame = pairs.frame.join(known, on=[*names, image], how="left", validate="m:1", maintain_order="left")
-    return replace(pairs, frame=frame.with_columns(pl.col(donor).fill_null(pl.col(image))))
 
 
 def _rows_of(table: CheckedTable, names: Mapping[str, str]) -> CheckedTable:

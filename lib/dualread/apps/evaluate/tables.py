@@ -10,8 +10,17 @@ import polars as pl
 
 from dualread import plugins
 from dualread.apps.evaluate.log import LogOptions, read_logged
-from dualread.data.tables.checks import CheckedTable, TableOptions, checked
-from dualread.data.tables.contract import ANSWERS, OF_CLAIMS, PAIRS, WIDE, WIDE_SCORE, UserColumn
+from dualread.data.tables.checks import checked
+from dualread.data.tables.contract import (
+    ANSWERS,
+    OF_CLAIMS,
+    PAIRS,
+    WIDE,
+    WIDE_SCORE,
+    CheckedTable,
+    TableOptions,
+    UserColumn,
+)
 from dualread.data.tables.files import RawTable, read_file
 from dualread.data.tables.hub import is_address, local_file, read_address
 from dualread.data.tables.memory import read_frame

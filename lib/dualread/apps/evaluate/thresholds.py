@@ -8,12 +8,15 @@ import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
 from dualread.apps.evaluate.metrics import WITHOUT_PROBABILITIES
+from dualread.apps.evaluate.printed import Estimate, ReportTable
 from dualread.data.tables.contract import plain_ids
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.metrics.discrimination import auroc
+from dualread.evaluation.planning import ENOUGH, LARGEST, Expected, images_needed
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import CERTIFIED, EMPIRICAL, Confidences, judged, threshold
 
+MODEL = "calibrated confidences"  # of which answers are simulated, to say how many images are needed
 SCHEMA = {
     **dict.fromkeys(("dataset", "method"), pl.String),
     **{"target_risk": pl.Float64, "rule": pl.String},
@@ -55,9 +58,9 @@ class ThresholdOptions:
             if not 0.0 < value < 1.0:
                 raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
         numbers = {"share-delta": self.share_delta, "max-per-image": self.max_per_image}
-        for name, number in (numbers | {"max-reports": self.max_reports}).items():
-            if number is not None and number < 1:
-                raise ConfigError(f"--{name} {number}: expected 1 or more.")
+        for name, limit in (numbers | {"max-reports": self.max_reports}).items():
+            if limit is not None and limit < 1:
+                raise ConfigError(f"--{name} {limit}: expected 1 or more.")
 
     @property
     def level(self) -> float:
@@ -258,4 +261,76 @@ def _shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | N
     return (
         f"warning: {n} of {len(judged_on)} questions of {cells.source} are in {chooser.source} too (equal {named}). If"
         " they are the same questions, the error rate of the kept answers is too low, and nothing is certified."
+    )
+
+
+def threshold_table(rows: pl.DataFrame, cells: EvaluationData) -> ReportTable:
+    """Return what thresholds keep of a data set, and what the certified ones take for granted.
+
+    Args:
+        rows: Its rows of `Evaluation.thresholds`.
+        cells: The data set.
+    """
+    texts = []
+    for row in rows.iter_rows(named=True):
+        threshold = "none" if row["threshold"] is None else row["threshold"]
+        kept = (Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in ("coverage", "risk"))
+        texts.append((f"{row['target_risk']:g}", row["method"], row["rule"], threshold, *kept))
+    return ReportTable(
+        caption=(
+            "Answers kept above a threshold that the calibration answers choose; a certified one allows for chance."
+            f" Intervals (95%) are for new {cells.unit}s and this threshold; other calibration answers would choose"
+            " another one"
+        ),
+        columns=("target", "method", "rule", "threshold", "share kept", "risk of these"),
+        rows=texts,
+        remarks=[reason or "" for reason in rows["reason"]],
+        names=(1,),
+        notes=list(_notes(rows.filter(rule=CERTIFIED), cells)),
+    )
+
+
+def _notes(certified: pl.DataFrame, cells: EvaluationData) -> Iterator[str]:
+    """Yield sentences about certified thresholds; nothing can be certified of methods whose scores only rank."""
+    row, n = certified.row(0, named=True), len(certified)
+    shared = "" if row["share_delta"] == 1 else f" / {row['share_delta']}"
+    bound = "if rows are independent"
+    if cells.cluster is not None:
+        stated = row["max_per_image"]
+        most = max(certified["calibration_max_per_image"]) if stated is None else stated
+        source = "the most among the calibration answers" if stated is None else "--max-per-image"
+        bound = f"as long as no {cells.unit} has more than {most} answer{'' if most == 1 else 's'} ({source})"
+    yield f"a certified threshold is wrong with a probability of at most {row['delta']:g}{shared}, {bound}"
+    if n > row["share_delta"]:
+        yield f"each one by itself; if you choose one of the {n} by what it certifies, add --share-delta {n}"
+    without = certified.filter(pl.col("threshold").is_null(), ~pl.col("method").is_in(cells.ranked))
+    methods: dict[tuple[float, str], list[str]] = {}
+    for row in without.iter_rows(named=True):
+        if sentence := _needed(row, cells.unit):
+            methods.setdefault((row["target_risk"], sentence), []).append(row["method"])
+    for (risk, sentence), names in methods.items():
+        yield f"{', '.join(names)}, target {risk:g}: {sentence}"
+
+
+def _needed(row: dict, unit: str) -> str | None:
+    """Return how many images would certify something; None where accuracy or AUROC leave no room for that."""
+    accuracy, auroc = row["calibration_accuracy"], row["calibration_auroc"]
+    per_image = max(round(row["calibration_n"] / row["calibration_images"]), 1)
+    if auroc is None or round(auroc, 2) in (0.5, 1.0) or auroc < 0.5:
+        return None
+    # Rounded, because the sample does not know more, and so that methods that are alike are simulated once.
+    expected = Expected(
+        accuracy=min(max(round(accuracy, 2), 0.01), 0.99),
+        auroc=round(auroc, 2),
+        per_image=per_image,
+        max_per_image=row["max_per_image"] or row["calibration_max_per_image"],
+    )
+    n = images_needed(expected, target_risk=row["target_risk"], delta=row["delta"] / row["share_delta"])
+    answers = "answer" if per_image == 1 else "answers"
+    alike = f"{MODEL} of this accuracy ({expected.accuracy:.2f}) and AUROC ({expected.auroc:.2f})"
+    if n is None:
+        return f"with {alike}, {LARGEST // per_image} {unit}s with {per_image} {answers} each would not be enough"
+    return (
+        f"with {alike}, about {n} {unit}s with {per_image} {answers} each certify something in {ENOUGH:.0%} of cases;"
+        f" these are {row['calibration_images']}"
     )

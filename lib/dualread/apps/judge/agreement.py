@@ -15,8 +15,8 @@ import polars as pl
 
 from dualread import plugins
 from dualread.apps.ask.sending import RequestBatch
-from dualread.data.tables.checks import TableOptions, checked
-from dualread.data.tables.contract import ANSWERS
+from dualread.data.tables.checks import checked
+from dualread.data.tables.contract import ANSWERS, TableOptions
 from dualread.data.tables.files import read_file
 from dualread.errors import DataError
 from dualread.grading.canonical import is_correct

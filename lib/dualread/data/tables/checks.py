@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 
 import polars as pl
 
-from dualread.data.tables.claims import CLAIM, named_claims
+from dualread.data.tables.claims import named_claims
 from dualread.data.tables.contract import (
     ANSWERS,
+    CLAIM,
     ID,
     MISSING_WORDS,
     OF_CLAIMS,
@@ -19,124 +19,14 @@ from dualread.data.tables.contract import (
     TEXTS,
     WIDE,
     WIDE_SCORE,
+    CheckedTable,
+    TableOptions,
     UserColumn,
-    shown_rows,
 )
 from dualread.data.tables.files import RawTable
-from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.errors import ConfigError, DataError
 from dualread.evaluation.decimals import as_float64, once_float32
 from dualread.grading.options import option_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """What a user says about the tables.
-
-    Attributes:
-        columns: {declared name: name in the user's tables}; "-NAME" reads a number with the other sign, as a score.
-        cluster: The column whose values are resampled, in place of image_id.
-        by: The columns whose values are groups of answers, each with metrics of its own.
-        choices: {choice of a question: the column of its probability}; empty where a row has no such choice.
-        alternatives: What separates accepted answers in one text; None for nothing.
-        options: The columns of a multiple-choice question's options A, B, ..., or the one that holds lists of them.
-        missing: Words that stand for an empty cell; rows without a reference answer are then left out and counted. None
-            if nothing is said: then an empty reference, and the usual words for one, are refused.
-        decimal: "," if numbers may have decimal commas, else ".".
-    """
-
-    columns: Mapping[str, str] = field(default_factory=dict)
-    cluster: str | None = None
-    by: Sequence[str] = ()
-    choices: Mapping[str, str] = field(default_factory=dict)
-    alternatives: str | None = None
-    options: Sequence[str] = ()
-    missing: Sequence[str] | None = None
-    decimal: str = "."
-
-    @property
-    def clusters(self) -> tuple[str, ...]:
-        """The columns of the cluster in answers and in pairs."""
-        return () if self.cluster is None else (self.cluster, f"donor_{self.cluster}")
-
-    def has_claims(self, columns: Sequence[str]) -> bool:
-        """Whether the rows of a table with these columns are claims of reports."""
-        return CLAIM in columns or self.columns.get(CLAIM) in columns
-
-    def names(self, declared: Sequence[UserColumn]) -> dict[str, str]:
-        """Return {declared name: the user's name} for a table; a negated confidence is a score."""
-        known = {column.name for column in declared}
-        return {
-            name.replace("confidence", "score", 1) if column.startswith("-") else name: column
-            for name, column in self.columns.items()
-            if name in known or name.startswith((WIDE, WIDE_SCORE))
-        }
-
-    def reads(self, column: str, declared: Sequence[UserColumn]) -> bool:
-        """Whether the values of a column of the user's table are needed."""
-        names = {name for named in self.names(declared).values() for name in (named, named.removeprefix("-"))}
-        known = {*(known_column.name for known_column in declared), *self.clusters, *self.options, *names}
-        known |= {*self.by, *self.choices.values()}
-        return column in known or column.startswith((WIDE, WIDE_SCORE))
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckedTable:
-    """A table with the declared columns that it has, each with its type, and int64 `row`; references are lists.
-
-    Attributes:
-        source: The file, or a word for a table in memory.
-        frame: The columns. Each row has `confidence`, and `is_score` says whether it is one of which only the order
-            counts.
-        columns: The names of all columns in the file.
-        user_names: {declared name: name in the file}, where the user said so.
-        notes: Sentences about how the table was read.
-        left_out: {why: number of rows}.
-        separator: Of the cells of a .csv.
-    """
-
-    source: Path | str
-    frame: pl.DataFrame
-    columns: tuple[str, ...]
-    user_names: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    separator: str | None = None
-
-    def has(self, *names: str) -> bool:
-        """Whether the table has all of these columns."""
-        return all(name in self.frame.columns for name in names)
-
-    def column(self, name: str) -> str:
-        """Return how messages call a column."""
-        user_name = self.user_names.get(name, name)
-        return f"column {name!r}" if user_name == name else f"column {user_name!r} ({name})"
-
-    @property
-    def confidence(self) -> str | None:
-        """The user's name of the column of confidences, or of scores; None where methods have columns of their own."""
-        names = {name: name for name in ("score", "confidence") if name in self.columns} | dict(self.user_names)
-        return next((names[name].removeprefix("-") for name in ("confidence", "score") if name in names), None)
-
-    def error(self, sentence: str) -> DataError:
-        """Return an error that begins with the file's name."""
-        return DataError(f"{self.source}: {sentence}")
-
-    def need(self, column: str, why: str, *, is_declared: bool = True) -> None:
-        """Raise DataError, which lists the existing columns, if the table lacks this one, declared or not."""
-        if not self.has(column):
-            advice = f" If it has another name, say which: --columns {column}=NAME." if is_declared else ""
-            meant = did_you_mean(column, self.columns)
-            raise self.error(f"no column {column!r}, {why}. Found: {', '.join(self.columns)}.{meant}{advice}")
-
-    def refuse(self, column: str, wrong: pl.Series, texts: pl.Series, expected: str) -> None:
-        """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first rows and their texts."""
-        if n := int(wrong.sum()):
-            shown = shown_rows(self.frame["row"].filter(wrong), texts.filter(wrong))
-            raise self.error(f"{self.column(column)} is wrong in {n} of {len(wrong)} rows: {shown}; {expected}.")
-
-    def with_column(self, values: pl.Series | pl.Expr, *notes: str) -> "CheckedTable":
-        """Return the table with a column replaced, and further notes."""
-        return replace(self, frame=self.frame.with_columns(values), notes=(*self.notes, *notes))
 
 
 def checked(

@@ -4,20 +4,14 @@ A claim is a span of a report, such as a sentence, with a confidence and a label
 #, and what the column `claim` says, as in a study. Where its characters are named, spans do not overlap.
 """
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from dualread.data.tables.contract import MISSING_WORDS
+from dualread.data.tables.contract import CLAIM, MISSING_WORDS, REPORT, CheckedTable
 
-if TYPE_CHECKING:
-    from dualread.data.tables.checks import CheckedTable
-
-CLAIM, REPORT = "claim", "report"
 _PLACE = ("method", "dataset", "split")
 
 
-def named_claims(table: "CheckedTable") -> "CheckedTable":
+def named_claims(table: CheckedTable) -> CheckedTable:
     """Return the table with the report of each row, and the name of its claim as `sample_id`.
 
     Raises:
@@ -45,7 +39,7 @@ def named_claims(table: "CheckedTable") -> "CheckedTable":
     return table.with_column(pl.concat_str(REPORT, pl.lit("#"), CLAIM).alias("sample_id"))
 
 
-def refuse_split_reports(table: "CheckedTable", cluster: str | None) -> None:
+def refuse_split_reports(table: CheckedTable, cluster: str | None) -> None:
     """Refuse reports whose claims are in several clusters, because they would count as independent."""
     names = [name for name in (*_PLACE, REPORT) if table.has(name)]
     clusters = table.frame.group_by(names).agg(pl.col(cluster or REPORT).unique().sort().alias("clusters"))
@@ -58,7 +52,7 @@ def refuse_split_reports(table: "CheckedTable", cluster: str | None) -> None:
         )
 
 
-def _check_spans(table: "CheckedTable", ordered: pl.DataFrame, place: list[str]) -> None:
+def _check_spans(table: CheckedTable, ordered: pl.DataFrame, place: list[str]) -> None:
     """Refuse spans that are empty, or that begin before the one before them in the report ends."""
     shown = pl.format("{} to {}", "start", "end")
     empty = table.frame["end"] <= table.frame["start"]

@@ -1,0 +1,102 @@
+"""The figures of an evaluation: forest plots of methods and of groups, reliability, and risk against coverage."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+from matplotlib import rcParams
+
+from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
+from dualread.apps.evaluate.results import Results
+from dualread.apps.text import as_texts
+from dualread.evaluation.answer_metrics import NOISE_FLOOR
+from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
+from dualread.reporting.figures import forest, risk_coverage
+from dualread.reporting.figures.drawing import COLORS, Drawing, house_style, save
+from dualread.reporting.figures.reliability_diagram import diagram
+from dualread.reporting.forest import VALUES, rows_of, scale
+from dualread.schema.tables import FigureLayout, Labeled
+
+
+def forests(results: Results, cells: EvaluationData) -> dict[str, pl.DataFrame]:
+    """Return what forest plots of a data set show: of its methods, under "", and of the groups of each column.
+
+    A method is marked where its interval lies above .5. Groups are those that have an interval.
+    """
+    metrics = cells.rows_of(results.metrics).filter(subset="all")
+    flags = {(row["method"], row["metric"]): row["estimate"] for row in metrics.iter_rows(named=True)}
+
+    def few(method: str) -> str | None:
+        sides = [side for side, flag in FEW_IMAGES_OF.items() if flags.get((method, f"natural_{flag}"))]
+        return " and ".join(sides) or None
+
+    shown = {
+        "": [
+            {**row, "short": few(row["method"]) if row["metric"] == "natural_ccg_auc" else None}
+            for row in metrics.iter_rows(named=True)
+            if row["reason"] != NO_PAIRS
+        ]
+    }
+    if results.groups is not None:
+        known = cells.rows_of(results.groups.metrics).drop_nulls(["group", "simultaneous_low"])
+        label = pl.concat_str("method", "group", separator=": ") if len(cells.methods) > 1 else pl.col("group")
+        ends = {f"{end}_retrained": f"simultaneous_{end}" for end in ("low", "high")}
+        known = known.with_columns(method=label, **{name: pl.col(end) for name, end in ends.items()})
+        for (column,), rows in known.group_by("by", maintain_order=True):
+            shown[str(column)] = rows.to_dicts()
+    drawn = {}
+    for name, rows in shown.items():
+        labels, source = {row["method"]: row["method"] for row in rows}, Path(cells.source).name
+        values = list(rows_of(rows, [], labels, study=source, backbone="", dataset=cells.dataset or ""))
+        drawn |= {name: pl.DataFrame(values, schema=VALUES)} if values or name == "" else {}
+    return drawn
+
+
+def draw(
+    results: Results, cells: EvaluationData, shown: Mapping[str, pl.DataFrame], folder: Path, suffix: str
+) -> list[str]:
+    """Write the figures of a data set, each as .pdf, .png and .csv, and return their names.
+
+    Args:
+        results: What was computed.
+        cells: The data set.
+        shown: Its `forests`.
+        folder: Where to.
+        suffix: The end of their names.
+    """
+    title = Path(cells.source).name + ("" if cells.dataset is None else f", {cells.dataset}")
+    units, drawings = f"{cells.unit}s", {}
+    with house_style():
+        rcParams["text.parse_math"] = False  # a name may hold dollar signs
+        risk_and_coverage = _risk_coverage(cells, title)
+        answers = {name: evaluated.answers for name, evaluated in cells.methods.items() if name not in cells.ranked}
+        if answers:
+            rows = cells.rows_of(results.metrics).filter(subset="all", metric=NOISE_FLOOR)
+            floors = dict(rows.select("method", "estimate").iter_rows())
+            drawings["reliability"] = diagram(answers, unit=cells.unit, floors=floors), f"Reliability of {title}"
+        drawings["risk_coverage"] = risk_and_coverage, f"Risk and coverage of {title}"
+        for k, (column, values) in enumerate(shown.items()):
+            if not values.is_empty():
+                name, of = (f"forest_by_{k}", f"Groups of {column}") if column else ("forest", "Methods")
+                heading = f"{title}, by {column}" if column else title
+                plot = forest.page(values, heading, ends=scale(values), units=units)
+                drawings[name] = Drawing(figure=plot, values=values), f"{of} in {title}"
+        for name, (drawing, title_of_figure) in drawings.items():
+            save(replace(drawing, values=as_texts(drawing.values)), folder, name + suffix, title=title_of_figure)
+    return [f"{name}{suffix}.pdf, .png, .csv" for name in drawings]
+
+
+def _risk_coverage(cells: EvaluationData, title: str) -> Drawing:
+    methods = list(cells.methods)[: len(COLORS)]  # as many as there are lines that can be told apart
+    place = {"backbone": pl.lit(""), "dataset": pl.lit(""), "seed": pl.lit(0)}
+    answers = pl.concat(
+        cells.methods[name].answers.select("confidence", "correct", method=pl.lit(name), **place) for name in methods
+    )
+    layout = FigureLayout(
+        study=title,
+        backbones=(Labeled(name="", label=title),),
+        datasets=(Labeled(name="", label=""),),
+        methods=tuple(Labeled(name=name, label=name) for name in methods),
+    )
+    return risk_coverage.draw({"answers": answers}, layout)
