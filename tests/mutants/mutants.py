@@ -775,4 +775,18 @@ MUTANTS = (
         "pass",
         ("data/datasets/test_reports.py",),
     ),
+    Mutant(
+        "an actor whose reports are not forced has no metric of claims on donors' images, and so no reason",
+        "stages/_joined.py",
+        'if f"questions/{dataset}/{split}" in inputs and isinstance(joined.fixed, str):',
+        "if False:",
+        ("stages/test_compute_metrics.py",),
+    ),
+    Mutant(
+        "a claim costs a part of what the paper says that an answer costs",
+        "reporting/tables/costs.py",
+        "counts[symbol] = value.mean / share",
+        "counts[symbol] = value.mean",
+        ("reporting/tables/test_marks.py",),
+    ),
 )

@@ -2,15 +2,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.artifacts.tables import read_table, write_table
+from dualread.artifacts.tables import empty_table, read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import FURTHER_METRICS, STORED
+from dualread.evaluation.join import NOT_FORCED
 from dualread.evaluation.pair_metrics import COMPARABLE
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.jackknife import pair_shifts
 from dualread.evaluation.statistics.t_intervals import logit_interval
-from dualread.schema.columns import GRADED, METRICS, all_schemas
+from dualread.schema.columns import CLAIMS, GRADED, METRICS, all_schemas
 from dualread.schema.metrics import Bootstrap, ComputeMetricsSpec, Metrics
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import RUN, cell, control_cell
@@ -61,6 +62,25 @@ def test_the_output_follows_the_schema(tmp_path):
     family = metrics.filter(pl.col("subset").str.starts_with("family:"))  # a subset of its own
     names = ("accuracy", "auroc", "ece15", "brier", "ece15_noise_floor")
     assert family.select("subset", "metric", "n").rows() == [("family:organ", metric, 10) for metric in names]
+
+
+def claims_cell():
+    """Reports of one claim each that are read on their own images alone."""
+    questions, donors, grades, predictions = cell()
+    frames = (questions, grades["original"], predictions["original"])
+    asked, graded, predicted = (frame.with_columns(pl.col("sample_id") + "#0") for frame in frames)
+    return asked, donors.clear(), {"original": graded}, {"original": predicted}
+
+
+def test_claims_that_are_read_on_no_donors_image_have_this_reason(tmp_path):
+    inputs = inputs_of(tmp_path, cell=claims_cell)
+    inputs["questions/slake/test"] = inputs["manifest/slake/test"]
+    write_table(inputs["graded/slake/test/original"] / "claims.parquet", empty_table(CLAIMS), CLAIMS)
+    (tmp_path / "out").mkdir()
+    compute_metrics.compute(SPEC, inputs, tmp_path / "out")
+    found = read_table(tmp_path / "out/metrics.parquet", METRICS).filter(subset="all")
+    reasons = dict(found.select("metric", "reason").iter_rows())
+    assert reasons["fixed_prefix_ccg_auc"] == reasons["supported_on_both_ccg_auc"] == NOT_FORCED
 
 
 def all_right():

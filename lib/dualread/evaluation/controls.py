@@ -135,10 +135,10 @@ SHUFFLED_METRICS: dict[str, PairMetric] = {
 REPORT_COUNTS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric(name="reports", head="Reports", digits=1, is_count=True, is_of_actor=True),
-        Metric(name="reports_without_claim", head="None", digits=1, is_count=True, is_of_actor=True),
-        Metric(name="claims", head="Claims", digits=1, is_count=True, is_of_actor=True),
-        Metric(name="claims_without_label", head="No label", digits=1, is_count=True, is_of_actor=True),
+        Metric(name="reports", head="Reports", digits=0, is_count=True, is_of_actor=True),
+        Metric(name="reports_without_claim", head="None", digits=0, is_count=True, is_of_actor=True),
+        Metric(name="claims", head="Claims", digits=0, is_count=True, is_of_actor=True),
+        Metric(name="claims_without_label", head="No label", digits=0, is_count=True, is_of_actor=True),
     )
 }
 

@@ -24,6 +24,7 @@ from dualread.evaluation.side_by_side import (
 )
 
 NO_DONORS = "no same-question donors"
+NOT_FORCED = "no claim of these reports is forced on a donor's image"
 FORCED_ALONE = "claims of a report are forced on the donor's image, which has no report with the same claims"
 _OTHER_IMAGE = "answers were generated on another image than the pair's donor"
 

@@ -1,6 +1,7 @@
 """Join one method's confidences on one (data set, split) with the grades that are inputs of a stage."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +13,7 @@ from dualread.data.questions.roles import unit_of
 from dualread.errors import ArtifactError
 from dualread.evaluation.conditions import changed_row
 from dualread.evaluation.controls import report_counts
-from dualread.evaluation.join import Joined, join
+from dualread.evaluation.join import FORCED_ALONE, NOT_FORCED, Joined, join
 from dualread.evaluation.side_by_side import ORIGINAL
 from dualread.schema.columns import CLAIMS, GRADED, MANIFEST, PAIRS, Schema
 from dualread.schema.tables import Shown
@@ -48,7 +49,8 @@ def read_joined(
         manifest: The manifest table of the split.
         predictions: The artifact with the predictions of one method and actor; those of other data sets and splits are
             not read.
-        inputs: graded/<run><dataset>/<split>/<condition>, and pairs/<dataset>/<split> where there are donors.
+        inputs: graded/<run><dataset>/<split>/<condition>, pairs/<dataset>/<split> where there are donors, and
+            questions/<dataset>/<split> where what is judged are claims.
         run: "<backbone>/<actor>/<seed>/" where the inputs belong to several runs.
         conditions: The only conditions whose predictions are read; all if empty.
 
@@ -58,7 +60,7 @@ def read_joined(
     prefix = f"graded/{run}{dataset}/{split}/"
     table, shard = predictions / "predictions.parquet", {"dataset": dataset, "split": split}
     names = scan_table(table, ("condition",), **shard).unique().collect(engine="streaming")["condition"].sort()
-    return join(
+    joined = join(
         where=f"{run}{dataset}/{split}",
         manifest=manifest,
         pairs=read(inputs, name, PAIRS, _OF_PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
@@ -73,6 +75,9 @@ def read_joined(
             if name.startswith(prefix)
         },
     )
+    if f"questions/{dataset}/{split}" in inputs and isinstance(joined.fixed, str):
+        return replace(joined, pairs=FORCED_ALONE, fixed=NOT_FORCED)
+    return joined
 
 
 def changed_rows(shard: tuple[str, str], manifest: pl.DataFrame, inputs: Mapping[str, Path]) -> list[dict]:

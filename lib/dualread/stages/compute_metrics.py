@@ -30,7 +30,7 @@ from dualread.evaluation.conditions import condition_rows, family_rows
 from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.filter_metrics import without_filters
 from dualread.evaluation.samples import PAIR_IMAGES
-from dualread.evaluation.side_by_side import DONOR, FIXED_PREFIX, conditions_of
+from dualread.evaluation.side_by_side import conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
@@ -54,10 +54,10 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
         for dataset, split in shards:
             prefix, manifest = f"graded/{dataset}/{split}/", _manifest((dataset, split), inputs)
             conditions = conditions_of(name.removeprefix(prefix) for name in inputs if name.startswith(prefix))
-            is_forced = f"{prefix}{FIXED_PREFIX}" in inputs and f"{prefix}{DONOR}" not in inputs
-            undefined = without_confidences(manifest, target, reason, conditions, further, of_claims=is_forced)
+            of_claims = f"questions/{dataset}/{split}" in inputs
+            undefined = without_confidences(manifest, target, reason, conditions, further, of_claims=of_claims)
             undefined = [*undefined, *counted((dataset, split), inputs)]
-            undefined += without_filters(target, reason) if f"questions/{dataset}/{split}" in inputs else []
+            undefined += without_filters(target, reason) if of_claims else []
             rows += [{"dataset": dataset, "split": split, **row} for row in undefined]
         _write(out, spec, rows, {})
         return f"wrote no estimates: {reason}"

@@ -77,6 +77,7 @@ class TableArtifacts(ArtifactPaths):
         }
         conditions, layers, inputs = None, None, {}
         if reads == "metrics":
+            shown["actors"] = list(dict.fromkeys(self._study.methods[name].actor for name in shown["methods"]))
             conditions, layers = self._shards.strengths(), self._shards.depths(shown["methods"])
             inputs = {"metrics": self.at("metrics")}
         elif reads == "contrasts":  # beside the nulls of their actor

@@ -12,6 +12,7 @@ from tests.specs import changed
 LAYOUT = FigureLayout(
     study="signals",
     backbones=(Labeled(name="tiny", label="Tiny"),),
+    actors=(Labeled(name="rlvr", label="RLVR"), Labeled(name="state", label="Head, trained")),
     methods=(
         Labeled(name="rlvr", label="Stated"),
         Labeled(name="head", label="Head"),
@@ -44,6 +45,8 @@ def metrics(runs=RUNS) -> dict[str, pl.DataFrame]:
 def test_each_seed_and_the_mean_over_those_with_a_value_are_drawn():
     drawing = training_signals.draw(metrics(), LAYOUT)
     upper, lower = drawing.figure.axes
+    [legend] = drawing.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["RLVR", "Head, trained", "Stated", "Head"]
     marks = [(to_hex(line.get_color()).upper(), line.get_marker()) for line in upper.lines[::2]]
     assert marks == [(COLORS[0], "o"), (COLORS[1], "s"), (COLORS[1], "o")]  # the actor's color, the kind's mark
     means = [tuple(line.get_xydata()[0]) for line in upper.lines[1::2]]

@@ -28,7 +28,7 @@ _RLCR, _DUALREAD, _RLVR = (
 DIGITS = {
     **dict.fromkeys(("decisive_pairs", "strict_decisive_pairs", "source_images", "donor_images"), 1),
     **dict.fromkeys(("cost_read_tokens", "cost_generated_tokens"), 1),
-    **dict.fromkeys(("reports", "reports_without_claim", "claims", "claims_without_label"), 1),
+    **dict.fromkeys(("reports", "reports_without_claim", "claims", "claims_without_label"), 0),
     **dict.fromkeys(("cost_prompt_passes", "cost_replay_passes", "unique_confidences"), 0),
     **dict.fromkeys(("retained_low_percent", "retained_high_percent"), 0),
 }

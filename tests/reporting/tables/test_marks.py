@@ -274,6 +274,12 @@ CASES = {
         *measured("sc8", 8.0, 2.0, 0.0, 0.0, 200.0, 252.0),
         methods=STATES_KEPT,
     ),
+    "costs of claims, five of each report": lambda: build(
+        "costs",
+        *measured("dualread", 0.2, 0.2, 0.0, 0.2, 22.0, 8.0),  # as in the paper
+        *measured("psr", 0.2, 0.2, 0.0, 0.2, 22.0, 8.0),  # what is before a claim is replayed, too
+        methods=[cases.COSTLY[-1], method("psr", label="PSR", cost=r"$t+\rho$")],
+    ),
     "costs as in the paper, and a method without notation": lambda: build(
         "costs",
         *measured("dualread", 1.0, 1.0, 0.0, 1.0, 20.0, 3.0),

@@ -4,10 +4,11 @@ None where a metric is undefined, never 0 or 0.5.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
 from hashlib import sha256
+from math import log2
 
 import numpy as np
 import polars as pl
@@ -73,6 +74,13 @@ def _squared_error(residuals: np.ndarray, counts: np.ndarray) -> float | None:
     if not some.any():
         return None
     return float((counts.sum(axis=1)[some] * products[some] / pairs[some]).sum() / counts.sum())
+
+
+def confidence_entropy(answers: pl.DataFrame) -> float | None:
+    """Return the entropy of the valid confidences in bits: the sum of p log2(1 / p)."""
+    valid = answers.filter(~pl.col("imputed"))["confidence"].to_list()
+    shares = [n / len(valid) for n in Counter(valid).values()]
+    return sum(p * log2(1 / p) for p in shares) if valid else None
 
 
 def brier(confidence: np.ndarray, correct: np.ndarray) -> float | None:
@@ -173,14 +181,24 @@ def _p_value(level: float, confidence: tuple, correct: tuple, images: tuple, ris
     n_wrong = sum(not ok for _, ok in kept)
     most = max(Counter(images).values())
     if most == 1:
-        return float(stats.binom.cdf(n_wrong, len(kept), float(risk)))
+        return binomial_p(n_wrong, len(kept), risk)
     balances = dict.fromkeys(sorted(set(images)), 0.0)
     for image, ok in kept:
         balances[image] += float(not ok) - float(risk)
+    return p_of_bets(list(balances.values()), risk, most)
+
+
+def binomial_p(n_wrong: int, n: int, risk: Fraction) -> float:
+    """Return the p-value of so few errors, or fewer, if each of n is wrong with the probability `risk`."""
+    return float(stats.binom.cdf(n_wrong, n, float(risk)))
+
+
+def p_of_bets(balances: Sequence[float], risk: Fraction, most: int) -> float:
+    """Return the p-value of bets on one image after another that the mean balance is below 0; sorted by image."""
     seed = int.from_bytes(sha256(f"order of the bets\x1f{len(balances)}".encode()).digest()[:4], "big")
     places = np.random.Generator(np.random.PCG64(seed)).permutation(len(balances))
     in_order = np.empty(len(balances))
-    in_order[places] = list(balances.values())
+    in_order[places] = balances
     wealth = [
         share * np.cumprod(1 - in_order / (2**k * (1 - float(risk)) * most)).max(initial=0)
         for k, share in enumerate((0.5, *(0.125,) * 4))

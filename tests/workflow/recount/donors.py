@@ -15,7 +15,9 @@ def differences(study: Study) -> list[str]:
     for dataset in (study.in_distribution, *study.paired):
         spec = json.loads((study.results / "pairs" / dataset / "test" / "MANIFEST.json").read_text())["spec"]
         rows, clusters = study.manifest(dataset).to_dicts(), study.clusters(dataset, "test")
-        chosen = dict(_pairs([row | {"cluster": clusters[row["image_id"]]} for row in rows], spec["match_on"]))
+        chosen = {row["sample_id"]: row["donor_sample_id"] for row in rows if row["donor_sample_id"]}
+        if not chosen:  # the data set names none
+            chosen = dict(_pairs([row | {"cluster": clusters[row["image_id"]]} for row in rows], spec["match_on"]))
         pairs = study.pairs(dataset)
         assert pairs is not None
         stored = dict(pairs.select("sample_id", "donor_sample_id").iter_rows())

@@ -15,6 +15,7 @@ from tests.workflow.recount.study import Study
 from tests.workflow.recount.values import Values
 
 Rows = dict[tuple, dict[str, Any]]
+_OF_SIGNALS = ("accuracy", "unique_confidences", "natural_ccg_auc")
 
 
 def reliability(study: Study, figure: str) -> list[str]:
@@ -104,6 +105,20 @@ def counterfactuals(values: Values) -> list[str]:
                 }
     rows = {(r["backbone"], r["kind"], r["case"], r["method"]): r for r in printed}
     return _compared("counterfactuals", rows, found)
+
+
+def training_signals(values: Values) -> list[str]:
+    """Accuracy, different confidences and Natural CCG-AUC of every run."""
+    study = values.study
+    printed = study.printed("figures", "training_signals").to_dicts()
+    found: Rows = {}
+    for method in (entry["name"] for entry in study.layout("training_signals", "figures")["methods"]):
+        for backbone in (entry["name"] for entry in study.layout("training_signals", "figures")["backbones"]):
+            for run in study.runs[backbone, method].values():
+                of = {m: values.of_run(run, study.in_distribution, m) for m in _OF_SIGNALS}
+                found[backbone, method, run.seed] = {"actor": run.actor, **of}
+    rows = {(r["backbone"], r["method"], r["seed"]): r for r in printed}
+    return _compared("training_signals", rows, found)
 
 
 def _chosen(values: Values, backbone: str, method: str, dataset: str) -> Iterator[tuple[str, str, str]]:

@@ -44,7 +44,8 @@ class Intervals:
     def __post_init__(self) -> None:
         self.resamples = Resamples(values=self.values)
         path = self.values.study.results / "contrasts" / "MANIFEST.json"
-        self._contrasts = {c["name"]: c for c in json.loads(path.read_text())["spec"]["contrasts"]}
+        compared = json.loads(path.read_text())["spec"]["contrasts"] if path.exists() else []
+        self._contrasts = {c["name"]: c for c in compared}
 
     def rows(self, table: str) -> Iterator[tuple[Row, str, np.ndarray | None]]:
         """Return each row, the place that it stands at, and the same in resamples of our own."""

@@ -8,7 +8,7 @@ from tests.workflow.recount.study import Study
 from tests.workflow.recount.values import Values
 
 # Compared elsewhere, or holding no number that predictions could give.
-ELSEWHERE = ("data", "hparams", "preview")
+ELSEWHERE = ("data", "hparams", "preview", "training")
 
 
 def judge(results: Path) -> list[str]:
@@ -26,7 +26,8 @@ def _differences(results: Path) -> Iterator[str]:
     values = Values(study=study)
     intervals = interval_tables.Intervals(values=values)
     yield from donors.differences(study)
-    yield from data_table.differences(study)
+    if (results / "tables" / "data").exists():
+        yield from data_table.differences(study)
     shown = sorted(path.name for path in (results / "tables").iterdir())
     for name in shown:
         if name in point_tables.TABLES:
@@ -46,7 +47,7 @@ def _differences(results: Path) -> Iterator[str]:
         "risk_coverage": lambda: figures.risk_coverage(study),
         "counterfactuals": lambda: figures.counterfactuals(values),
         "forest": lambda: interval_tables.forest(intervals),
+        "training_signals": lambda: figures.training_signals(values),
     }
-    for name, recount_of in recounts.items():
-        if study.ood or (results / "figures" / name).exists():  # only a study without OOD data sets may draw fewer
-            yield from recount_of()
+    for name in sorted(path.name for path in (results / "figures").glob("*") if path.name not in ELSEWHERE):
+        yield from recounts[name]() if name in recounts else [f"figure {name}: one that nothing here computes"]

@@ -17,12 +17,12 @@ _NEEDS: dict[str, dict[str, Any]] = {
     "self_consistency": {"generated": ["samples"]},
     "semantic_uncertainty": {"generated": ["samples"]},
     **{reader: {"prompt": True} for reader in ("psr", "bicr")},
-    **{reader: {"replay": True} for reader in ("saplma", "p_state", "p_visual", "dualread")},
+    **{reader: {"replay": True} for reader in ("saplma", "linear_probe", "p_state", "p_visual", "dualread")},
 }
 
 
 def passes_and_tokens(study: Study, run: Run) -> dict[str, float | None]:
-    """Return every cost per answer, under its name among the metrics."""
+    """Return every cost per answer, or per claim with a confidence, under its name among the metrics."""
     committed = study.generations(run)
     n, prompt = len(committed), int(committed["n_prompt_tokens"].sum())
     answer = sum(len(ids) for ids in committed["token_ids"])
@@ -39,10 +39,11 @@ def passes_and_tokens(study: Study, run: Run) -> dict[str, float | None]:
     for view in needs.get("scored", []):
         prompts = dict(study.choices(run, view).select("sample_id", "n_prompt_tokens").iter_rows())
         passes, prompt_only, read = passes + len(prompts), prompt_only + len(prompts), read + sum(prompts.values())
-    if needs.get("prompt"):
+    if needs.get("prompt") and not study.of_claims:
         passes, prompt_only, read = passes + n, prompt_only + n, read + prompt
-    if needs.get("replay"):
+    if needs.get("replay") or (needs.get("prompt") and study.of_claims):  # what is before a claim is in the report
         replays, read = n, read + prompt + answer
+    n = len(study.said(run, study.in_distribution, "test", "original")) if study.of_claims else n
     return {
         "cost_completions": completions / n,
         "cost_prompt_passes": passes / n,

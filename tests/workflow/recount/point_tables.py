@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tests.workflow.recount.cells import Expected
+from tests.workflow.recount.reports import COUNTS
 from tests.workflow.recount.values import CCG, Values
 
 Cells = Iterator[Expected]
@@ -12,6 +13,7 @@ Cells = Iterator[Expected]
 _PATH_VQA = {"modality": 10, "position": 51, "presence": 429, "size": 4, "other": 506}
 _DIGITS = {
     **dict.fromkeys(("decisive_pairs", "strict_decisive_pairs", "source_images", "donor_images"), 1),
+    **dict.fromkeys(COUNTS, 0),
     **dict.fromkeys(("cost_read_tokens", "cost_generated_tokens"), 1),
     **dict.fromkeys(("cost_prompt_passes", "cost_replay_passes", "unique_confidences"), 0),
 }
@@ -105,7 +107,7 @@ def channel(values: Values) -> Cells:
 
 def thresholds(values: Values) -> Cells:
     layout = _Layout(values, "thresholds")
-    for percent in (10, 20):
+    for percent in values.study.judged_by["target_risk_percent"]:
         for rule in ("", "certified_"):
             shares = [f"{rule}{kind}_at_risk_{percent}" for kind in ("coverage", "kept_risk")]
             yield from layout.cells(values.study.in_distribution, [f"{rule}threshold_at_risk_{percent}", *shares])
@@ -150,9 +152,26 @@ def costs(values: Values) -> Cells:
 def controls(values: Values) -> Cells:
     layout = _Layout(values, "controls")
     for dataset in layout.datasets:
-        yield from layout.cells(dataset, list(CCG)[1:])
+        yield from layout.cells(dataset, [name for name in list(CCG)[1:] if "both" not in name])
         yield from layout.cells(dataset, ["shuffled_auroc"])
         yield from layout.cells(dataset, ["shuffled_accuracy", "shuffled_accuracy_drop"], once_an_actor=True)
+
+
+def claims(values: Values) -> Cells:
+    layout = _Layout(values, "claims")
+    kinds = [f"filter_{loss}_{kind}" for kind in ("kept", "unsupported", "none_kept") for loss in ("share", "any")]
+    percents = values.study.judged_by["target_risk_percent"]
+    for dataset in layout.datasets:
+        yield from layout.cells(dataset, [*COUNTS, "accuracy"], once_an_actor=True)
+        yield from layout.cells(dataset, ["auroc", "brier", "fixed_prefix_ccg_auc", "supported_on_both_ccg_auc"])
+        yield from layout.cells(dataset, [f"{kind}_at_risk_{percent}" for kind in kinds for percent in percents])
+
+
+def training_signals(values: Values) -> Cells:
+    layout, dataset = _Layout(values, "training_signals"), values.study.in_distribution
+    yield from layout.cells(dataset, ["accuracy", "answers_changed"], once_an_actor=True)
+    of_method = ["auroc", "ece15", "brier", "unique_confidences", "confidence_entropy"]
+    yield from layout.cells(dataset, [*of_method, "natural_ccg_auc", "strict_ccg_auc"])
 
 
 TABLES: dict[str, Callable[[Values], Cells]] = {
@@ -160,6 +179,7 @@ TABLES: dict[str, Callable[[Values], Cells]] = {
     for function in (
         *(main, cascade, ood_acc, calib, reliability, ccg_ood, ccg, ccg_denom),
         *(sc_tradeoff, channel, thresholds, branches, by_family, families, costs, controls, base_models),
+        *(claims, training_signals),
     )
 }
 
@@ -202,7 +222,7 @@ class _Layout:
                         by_seed=self.by_seed(backbone, method, dataset, metric, subset),
                         short=self.short(backbone, method, dataset, metric),
                         by_chance=metric == "ece15" and self.by_chance(backbone, method, dataset, subset),
-                        digits=_DIGITS.get(metric, 3),
+                        digits=3 if self._values.study.of_claims and "passes" in metric else _DIGITS.get(metric, 3),
                         best_of=self._competing,
                     )
 

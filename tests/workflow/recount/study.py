@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tests.workflow.recount import claims
+
 ANOTHER_IMAGE = {"donor": "donor", "fixed": "donor_fixed_prefix", "shuffled": "shuffled_image"}
 
 
@@ -47,9 +49,19 @@ class Study:
         self.ood = [name for name in names if name != self.in_distribution]
         self.paired = [name for name in self.ood if (self.results / "pairs" / name / "test").exists()]
 
-    def layout(self, table: str) -> dict:
-        """Return what a table says that it shows."""
-        return json.loads((self.results / "tables" / table / "MANIFEST.json").read_text())["spec"]["layout"]
+    @property
+    def of_claims(self) -> bool:
+        """Whether answers are reports, whose claims have the confidences and labels."""
+        return (self.results / "claims").exists()
+
+    @property
+    def judged_by(self) -> dict:
+        """What the study's settings say of metrics."""
+        return json.loads((self.results / "study.json").read_text())["settings"]["metrics"]
+
+    def layout(self, name: str, kind: str = "tables") -> dict:
+        """Return what a table or figure says that it shows."""
+        return json.loads((self.results / kind / name / "MANIFEST.json").read_text())["spec"]["layout"]
 
     def printed(self, kind: str, name: str) -> pl.DataFrame:
         """Return the CSV of a table or figure."""
@@ -68,6 +80,32 @@ class Study:
     def graded(self, run: Run, dataset: str, split: str, condition: str) -> pl.DataFrame:
         return self._parts(self._of_actor("graded", run) / dataset / split / condition, "graded")
 
+    def claims(self, run: Run, dataset: str, split: str, condition: str) -> pl.DataFrame:
+        """Return id, question, text, label and shown image of every claim that the actor's own reports make."""
+        rows = {row["sample_id"]: row for row in self.manifest(dataset, split).to_dicts()}
+        shown = {name: name for name in rows}
+        if condition != "original":
+            pairs = self.pairs(dataset, split)
+            shown = {} if pairs is None else dict(pairs.select("sample_id", "donor_sample_id").iter_rows())
+        reports = self._parts(self._of_actor("generations", run) / dataset / split / "original", "generations")
+        found = [
+            {
+                **{"sample_id": f"{name}#{k}", "question": name, "image_id": rows[shown[name]]["image_id"]},
+                **{"text": claim, "label": claims.label(claim, rows[shown[name]]["reference_answers"])},
+            }
+            for name, report in reports.filter(sample_index=0).select("sample_id", "text").iter_rows()
+            if name in shown
+            for k, claim in enumerate(claims.claims(report))
+        ]
+        texts = dict.fromkeys(("sample_id", "question", "image_id", "text"), pl.String)
+        return pl.DataFrame(found, schema={**texts, "label": pl.Boolean})
+
+    def labeled(self, run: Run, dataset: str, split: str, condition: str) -> pl.DataFrame:
+        """Return the claims with a label, on the own image as well, as `graded` returns answers."""
+        found, own = (self.claims(run, dataset, split, at).drop_nulls("label") for at in (condition, "original"))
+        found = found.join(own, on="sample_id", how="semi")
+        return found.rename({"label": "correct", "text": "canonical_answer"})
+
     def generations(self, run: Run, view: str | None = None) -> pl.DataFrame:
         """Return the completions of the in-distribution test answers, or of a view of them."""
         kind, name = ("generations", None) if view is None else ("views", view)
@@ -79,7 +117,10 @@ class Study:
         return self._parts(folder, "choices")
 
     def clusters(self, dataset: str, split: str) -> dict[str, int]:
-        """Return the cluster of every image id: the rows that share a patient or a picture, also by way of others."""
+        """Return the cluster of every image id: the rows that share a patient or a picture, also by way of others.
+
+        Clusters are numbered in the order of their first image's name.
+        """
         if (key := ("clusters", dataset, split)) not in self._read:
             groups: list[tuple[set[str], set[str]]] = []  # what rows share, and their image ids
             for image, pictures, patient in self.manifest(dataset, split)[
@@ -90,7 +131,8 @@ class Study:
                     groups.remove(group)
                     shared, images = shared | group[0], images | group[1]
                 groups.append((shared, images))
-            self._read[key] = {image: k for k, (_, images) in enumerate(groups) for image in images}
+            by_name = sorted(sorted(images) for _, images in groups)
+            self._read[key] = {image: k for k, images in enumerate(by_name) for image in images}
         return self._read[key]
 
     def said(self, run: Run, dataset: str, split: str, condition: str) -> pl.DataFrame:
@@ -104,7 +146,7 @@ class Study:
         of_shard = self._parts(folder, "predictions").filter(dataset=dataset, split=split, condition=condition)
         if of_shard.is_empty():
             return of_shard
-        grades = self.graded(run, dataset, split, condition)
+        grades = (self.labeled if self.of_claims else self.graded)(run, dataset, split, condition)
         joined = of_shard.select("sample_id", "confidence", "imputed").join(
             grades.select("sample_id", "correct", "canonical_answer", "image_id"), on="sample_id", validate="1:1"
         )
@@ -114,7 +156,7 @@ class Study:
         return joined.with_columns(cluster=pl.col("image_id").replace_strict(clusters))
 
     def answers(self, run: Run, dataset: str, split: str, subset: str) -> pl.DataFrame:
-        """Return one row a question of a subset, with the question beside the answer."""
+        """Return one row a question of a subset, or a claim, with the question beside the answer."""
         if (key := (run, dataset, split)) not in self._read:
             self._read[key] = self._asked(run, dataset, split)
         joined = self._read[key]
@@ -123,12 +165,13 @@ class Study:
         return joined if subset == "all" else joined.filter(answer_type=subset)
 
     def _asked(self, run: Run, dataset: str, split: str) -> pl.DataFrame:
-        questions = self.manifest(dataset, split)
-        columns = ["sample_id", "question_key", "answer_type", "content_family"]
-        joined = questions.select(columns).join(
-            self.said(run, dataset, split, "original"), on="sample_id", validate="1:1"
-        )
-        assert len(joined) == len(questions), f"{run} {dataset}/{split}: not every question is answered"
+        questions = self.manifest(dataset, split).rename({"sample_id": "question_id"})
+        columns = ["question_id", "question_key", "answer_type", "content_family"]
+        said = self.said(run, dataset, split, "original")
+        report = pl.col("sample_id").str.replace(r"#\d+$", "") if self.of_claims else pl.col("sample_id")
+        joined = questions.select(columns).join(said.with_columns(question_id=report), on="question_id", validate="1:m")
+        n = len(said) if self.of_claims else len(questions)
+        assert len(joined) == n, f"{run} {dataset}/{split}: not every question is answered"
         return joined
 
     def beside(self, run: Run, dataset: str, split: str, other: str) -> pl.DataFrame:

@@ -1,12 +1,13 @@
 """The value of every metric of every run, and of the means over data sets: from rows, whenever it is asked for."""
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 import polars as pl
 
-from tests.workflow.recount import definitions
+from tests.workflow.recount import definitions, reports
 from tests.workflow.recount.passes import passes_and_tokens
 from tests.workflow.recount.study import Run, Study
 
@@ -17,6 +18,7 @@ CCG = {
     "fixed_prefix_ccg_auc": ("fixed", "fixed", False),
     "strict_same_answer_ccg_auc": ("fixed", "donor", True),  # confidence under the first, labels under the second
     "shuffled_ccg_auc": ("shuffled", "shuffled", False),
+    "supported_on_both_ccg_auc": ("fixed", "fixed", False),  # of claims that are right on the other image as well
 }
 FEWEST_IMAGES = 30
 
@@ -92,12 +94,13 @@ class Values:
             return None
         rows = self._beside(run, dataset, split, confident_beside, subset)
         labels = self._beside(run, dataset, split, labelled_beside, subset)
-        if rows.is_empty():
+        if rows.is_empty() or labels.is_empty():  # nothing is forced, or no report is written on the donor's image
             return None
         chosen = []
         for row in labels.iter_rows(named=True):
             same = row["canonical_answer"] and row["canonical_answer"] == row["canonical_answer_other"]
-            chosen.append(bool(row["correct"] and not row["correct_other"] and (same or not same_answer)))
+            as_meant = row["correct_other"] == metric.startswith("supported_on_both")
+            chosen.append(bool(row["correct"] and as_meant and (same or not same_answer)))
         return Decisive(
             real=rows["confidence"].to_numpy(),
             other=rows["confidence_other"].to_numpy(),
@@ -118,6 +121,14 @@ class Values:
             return self._of_pairs(run, dataset, split, metric)
         if metric == "squared_calibration_error":
             return definitions.squared_error(self.study.answers(run, dataset, split, subset))
+        if metric in reports.COUNTS:
+            questions = self.study.manifest(dataset, split)["sample_id"].to_list()
+            return float(reports.COUNTS[metric](questions, self.study.claims(run, dataset, split, "original")))
+        if re.fullmatch(reports.METRICS, metric):
+            chosen_on = self.study.answers(run, self.study.in_distribution, "validation", "all")
+            return reports.of_metric(metric, chosen_on, self.study.answers(run, dataset, split, "all"))
+        if metric == "answers_changed":
+            return self._changed(run, dataset, split)
         if "_at_risk_" in metric:
             return self._above_threshold(run, dataset, split, *metric.split("_at_risk_"))
         answers = self.study.answers(run, dataset, split, subset)
@@ -147,6 +158,15 @@ class Values:
         rate = definitions.accuracy(shuffled, shuffled)
         return rate if metric == "shuffled_accuracy" else definitions.accuracy(own, own) - rate
 
+    def _changed(self, run: Run, dataset: str, split: str) -> float:
+        """Return the share of answers that differ from those of the actor that the study compares with."""
+        other = replace(run, actor=self.study.judged_by["changed_from"])
+        said = [
+            dict(self.study.graded(of, dataset, split, "original").select("sample_id", "canonical_answer").iter_rows())
+            for of in (run, other)
+        ]
+        return sum(said[0][name] != said[1][name] for name in said[0]) / len(said[0])
+
     def _above_threshold(self, run: Run, dataset: str, split: str, kind: str, percent: str) -> float | None:
         """Return what the smallest confidence that is good enough on validation leads to."""
         chosen_on = self.study.answers(run, self.study.in_distribution, "validation", "all")
@@ -171,7 +191,7 @@ class Values:
         if key not in self._known:
             found = self.study.beside(run, dataset, split, other)
             if not found.is_empty():
-                types = self.study.manifest(dataset, split).select("sample_id", "answer_type")
+                types = self.study.answers(run, dataset, split, "all").select("sample_id", "answer_type")
                 found = found.join(types, on="sample_id").sort("sample_id")
                 found = found if subset == "all" else found.filter(answer_type=subset)
             self._known[key] = found
@@ -201,7 +221,12 @@ def _endpoints(answers: pl.DataFrame) -> float | None:
     return sum(c in (0.0, 1.0) for c in valid) / len(valid) if valid else None
 
 
-CHANNEL = {"parse_rate": _parse_rate, "unique_confidences": _unique, "endpoint_share": _endpoints}
+CHANNEL = {
+    "parse_rate": _parse_rate,
+    "unique_confidences": _unique,
+    "endpoint_share": _endpoints,
+    "confidence_entropy": definitions.confidence_entropy,
+}
 
 # Of the labels on both images, the decisive set and the strict one.
 PAIRED = {

@@ -34,7 +34,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
 
     Args:
         tables: `metrics`: a metrics table of the study.
-        layout: Its backbones and methods are drawn, on its first data set.
+        layout: Its backbones and methods are drawn, on its first data set; its actors are those of the methods.
 
     Raises:
         ConfigError: There are more actors than colors, or more kinds of confidence than marks.
@@ -53,9 +53,8 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     )
     size = (max(3.6, min(TEXT_WIDTH, 2.6 * len(layout.backbones) + 1)), 4.6)
     figure = Figure(figsize=size, layout="constrained")
-    legend = [
-        Line2D([], [], color=color, linewidth=3, label=actor.replace("_", " ")) for actor, color in colors.items()
-    ]
+    label_of = {actor.name: actor.label for actor in layout.actors}
+    legend = [Line2D([], [], color=color, linewidth=3, label=label_of[actor]) for actor, color in colors.items()]
     legend += [Line2D([], [], color="#000000", ls="", marker=mark, label=label) for label, mark in marks.items()]
     figure.legend(handles=legend, loc="outside upper center", ncols=3)
     grid = figure.subplots(2, len(layout.backbones), squeeze=False, sharex="col", sharey="row")

@@ -70,5 +70,6 @@ build = sheet.Sheet(
         *sheet.head_of(at, labels, columns),
         *([TableRow(["", Over("Filter: share (top); any (bottom)", len(columns))])] if _filters(at) else []),
     ],
+    small=True,
     shared=[*REPORT_COUNTS.values(), ACCURACY],
 )

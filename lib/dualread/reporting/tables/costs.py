@@ -4,19 +4,20 @@ Reproduces the layout of the paper's Table sc_tradeoff, with a block of columns,
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
 from dualread.evaluation.costs import GENERATED_TOKENS, PROMPT_PASSES, READ_TOKENS, REPLAY_PASSES
 from dualread.evaluation.explained import CAPTIONS
 from dualread.reporting.tables import _sheet as sheet
 
-_MEASURED = [PROMPT_PASSES, REPLAY_PASSES, READ_TOKENS, GENERATED_TOKENS]
-_METRICS = [AUROC, BRIER, AURC]
 # The symbols of a cost, and what each of them counts.
 _SYMBOLS = {"𝑡": "cost_completions", "ρ": "cost_prompt_only_passes", "τ": REPLAY_PASSES.name}
 
 
 _STATES = "The pass that answers keeps the hidden states that methods read of it, so that no answer is replayed."
+_OF_CLAIMS = "Here answers are claims, which share what is measured of their report; the notation is that of a report."
 _FITTING = "Views that fitting alone reads cost, per answer on which a method is fitted"
 
 
@@ -28,6 +29,7 @@ def _caption(at: sheet.RowContext) -> list[str]:
         f"Measured per answer on {at.dataset.label}: passes over a prompt with its image (Prompts), "
         "passes over prompt and answer together (Replays), tokens that all passes read (Read) and generated tokens "
         "(Gen.). Samples that answer one question share one pass over its prompt.",
+        *([_OF_CLAIMS] if _completions(at) < 1 else []),
         *([_STATES] if any(method.states for method in at.layout.methods) else []),
         CAPTIONS[AURC.name],
         f"{sheet.SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
@@ -57,21 +59,34 @@ def _discrepancies(at: sheet.RowContext) -> list[str]:
 
 
 def _measured_cost(at: sheet.RowContext) -> dict[str, float] | None:
-    counts = {}
+    """Return the number of each symbol; of a claim, those of its report, which has one completion."""
+    counts, share = {}, min(_completions(at), 1.0)
     for symbol, metric in _SYMBOLS.items():
         value = at.values.get(at.key._replace(metric=metric))
         if value is None or value.mean is None:
             return None
-        counts[symbol] = value.mean
+        counts[symbol] = value.mean / share
     return counts
+
+
+def _completions(at: sheet.RowContext) -> float:
+    """Return how many completions an answer has; below 1 where answers are claims, which share one."""
+    value = at.values.get(at.key._replace(metric="cost_completions"))
+    return 1.0 if value is None or not value.mean else value.mean
+
+
+def _columns(at: sheet.RowContext) -> Sequence[sheet.SheetColumn]:
+    passes = [PROMPT_PASSES, REPLAY_PASSES]
+    if _completions(at) < 1:
+        passes = [replace(metric, digits=3) for metric in passes]
+    shown = sorted(at.layout.datasets, key=lambda dataset: not dataset.id)
+    measured = sheet.columns_here([*passes, READ_TOKENS, GENERATED_TOKENS], "Measured")
+    return [*measured, *sheet.columns_of(shown, [AUROC, BRIER, AURC])]
 
 
 build = sheet.Sheet(
     name="costs",
     rows=[sheet.BACKBONES, sheet.RowLevel(sheet.methods, [sheet.METHOD, sheet.COST._replace(alignment="c")])],
-    columns=lambda at: [
-        *sheet.columns_here(_MEASURED, "Measured"),
-        *sheet.columns_of(sorted(at.layout.datasets, key=lambda dataset: not dataset.id), _METRICS),
-    ],
+    columns=_columns,
     caption=_caption,
 )
