@@ -79,6 +79,11 @@ def join(
             pairs; an answer is on an image that its condition does not show; or a condition is missing that is not
             optional, as controls are.
     """
+    if manifest.is_empty():
+        raise ArtifactError(
+            f"{where}: nothing is to be judged: no claim of its reports has a label. Fill in the column `label` of"
+            " claims.parquet, beside the grades, and name the table as the `path` of the labels (docs/reports.md)."
+        )
     # Sorting all columns of a large manifest takes longer than all else here.
     questions = _sorted(manifest.select("sample_id", "question_key", "answer_type", "image_id"))
     predictions, graded = _all_sorted(predictions), _all_sorted(graded)

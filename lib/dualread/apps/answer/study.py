@@ -224,7 +224,8 @@ def check_examples(
         if without and methods:
             raise DataError(
                 f"{fitted} the part {part!r}, where {len(without)} of {len(of_part)} examples have no reference answer,"
-                f" such as {without[0]}. Add their reference answers, or leave them out.{others}"
+                f" such as {without[0]}. Add their reference answers (with `spans`, the `labels` of their claims), or"
+                f" leave them out.{others}"
             )
         images = {name for example in of_part for name in example.record["image"]}
         if part == "fit" and methods and len(images) < _FEWEST_IMAGES:
