@@ -31,7 +31,8 @@ def test_claims_are_labeled_by_people_and_judged_by_what_is_fitted_on_them(study
     supported = pl.when(pl.int_range(pl.len()) < pl.len() - 1).then(pl.col("text").str.len_chars() % 2 == 0)
     labels = found.with_columns(correct=supported)
     # Two reports of each patient are to be judged, of whom each has a site.
-    new = [example | {"group": f"p{k // 2}", "site": f"s{k // 2}"} for k, example in enumerate(examples(range(N, N + 20)))]
+    pairs = [{"group": f"p{k // 2}", "site": f"s{k // 2}"} for k in range(20)]
+    new = [example | more for example, more in zip(examples(range(N, N + 20)), pairs, strict=True)]
     given = [*new, *(example | {"group": example["id"]} for example in examples(range(N), "fit"))]
     judged = dualread.confidences(study.tiny.checkpoint, given, "p_state", labels=labels, **where)
     assert {int(report[1:]) for report in judged["report"]} <= set(range(N, N + 20))
@@ -39,7 +40,7 @@ def test_claims_are_labeled_by_people_and_judged_by_what_is_fitted_on_them(study
     assert judged["correct"].null_count() == len(judged) > 0
     assert judged.columns == [*place, "confidence_p_state", "site"]
     assert judged["site"].to_list() == [f"s{(int(report[1:]) - N) // 2}" for report in judged["report"]]
-    assert judged.select("site", "cluster_id").n_unique() == judged["site"].n_unique() == judged["cluster_id"].n_unique()
+    assert {judged[name].n_unique() for name in ("site", "cluster_id")} == {judged.n_unique(["site", "cluster_id"])}
     # The claims of both calls, with a label or not, are a table that is evaluated; scores are ranked.
     judged_too = dualread.evaluate(labels, replicates=0)
     assert judged_too.claim_filter is not None
