@@ -42,14 +42,16 @@ class PairValues:
     """A metric pair by pair.
 
     Attributes:
-        values: float64 [n] in [0, 1]; NaN for a pair that the metric does not use.
+        values: float64 [n], in [0, 1] per count; NaN for a pair that the metric does not use.
         source: The number of the pair's source image, int64 [n]. All methods that are compared number images alike.
         donor: The number of its donor image, int64 [n].
+        counts: Of reports, float64 [n]: how many claims the pair's value is the sum of. A pair of answers has one.
     """
 
     values: np.ndarray
     source: np.ndarray
     donor: np.ndarray
+    counts: np.ndarray | float = 1.0
 
 
 def limits(mean: PairMean, rows: Columns, estimate: float, alpha: float = ALPHA) -> Limits:

@@ -27,7 +27,7 @@ _OF_PREDICTIONS = ("sample_id", "confidence", "imputed")
 _OF_ANSWERS = ("sample_id", "image_id", "canonical_answer")
 _OF_GRADED = ("sample_id", "image_id", "canonical_answer", "correct")
 _OF_MANIFEST = ("image_id", "cluster_id", "patient_id")
-_OF_PAIRS = ("sample_id", "source_image_id", "donor_image_id")
+OF_PAIRS = ("sample_id", "source_image_id", "donor_image_id")
 
 
 def read_joined(
@@ -61,7 +61,7 @@ def read_joined(
     return join(
         where=f"{run}{dataset}/{split}",
         manifest=manifest,
-        pairs=read(inputs, name, PAIRS, _OF_PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
+        pairs=read(inputs, name, PAIRS, OF_PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
         predictions={
             name: scan_table(table, _OF_PREDICTIONS, **shard, condition=name).collect(engine="streaming")
             for name in names
