@@ -225,7 +225,9 @@ def forced_claim_lines(n_sets: int) -> Iterator[str]:
         for _ in range(n_sets):
             drawn = source.draw(rng, ("a1", "a2", "b1"), source.patients)
             for metric in OF_FORCED_CLAIMS:
-                values = {method: metric.of_pairs.values(columns) for method, (columns, _) in drawn.items()}
+                of_pairs = metric.of_pairs
+                assert of_pairs is not None, "both are means over pairs"
+                values = {method: of_pairs.values(columns) for method, (columns, _) in drawn.items()}
                 means = {method: float(np.nanmean(of_method)) for method, of_method in values.items()}
                 ways = {"printed": {method: pairs[metric.name] for method, (_, pairs) in drawn.items()}}
                 rows = np.arange(len(values["a1"]))
@@ -236,12 +238,8 @@ def forced_claim_lines(n_sets: int) -> Iterator[str]:
                 for how, pairs in {**ways, "as if independent": alone}.items():
                     samples = {method: mean_sample([[of_method]], n_images=0) for method, of_method in pairs.items()}
                     low, high = samples["a1"].limits(means["a1"], False) or (np.nan, np.nan)
-                    tests = [
-                        samples["a1"].minus(samples[method]).p(means["a1"] - means[method]).value <= 0.05
-                        if method in samples
-                        else np.nan
-                        for method in ("a2", "b1")
-                    ]
+                    p = {m: samples["a1"].minus(other).p(means["a1"] - means[m]) for m, other in samples.items()}
+                    tests = [np.nan if (value := p.get(m)) is None else value.value <= 0.05 for m in ("a2", "b1")]
                     covers = low <= truth[metric.name] <= high
                     found[metric.name, how].append((covers, high - low, *tests))
         for key, rows in found.items():

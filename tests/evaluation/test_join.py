@@ -114,7 +114,6 @@ ORIGINAL = {name: tables["original"] for name, tables in (("graded", GRADES), ("
 STRANGE = {name: frame.with_columns(pl.col("sample_id") + "x") for name, frame in ORIGINAL.items()}
 # What is wrong in a cell with all controls.
 REFUSED = {
-    "claims of which none has a label": {"manifest": control_cell()[0].clear()},
     "a prediction": {"predictions": without(PREDICTIONS, "original")},
     "a grade": {"graded": without(GRADES, "donor")},
     "six answers": {"graded": without(GRADES, "original", 6), "predictions": without(PREDICTIONS, "original", 6)},

@@ -20,13 +20,14 @@ from dualread.apps.score.results import Question
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.errors import ConfigError
+from dualread.errors import ArtifactError, ConfigError
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, read_states
 from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.readers.artifact import load_reader, save_reader
 from dualread.schema.columns import GENERATIONS
+from dualread.stages._joined import read_joined
 from dualread.store.job import Entry
 from dualread.store.runner import Runner
 from dualread.store.store import Store
@@ -259,6 +260,13 @@ def test_metrics_are_those_of_claims(finished, method):
         assert "too few" in row["reason"]
     if method == "prior":  # the text alone says nothing about the image
         assert found["fixed_prefix_ccg_auc"]["estimate"] == 0.5
+
+
+def test_without_a_label_there_is_nothing_to_judge(finished):
+    claims = pl.read_parquet(finished.out / "claims/tiny/base/0/reports/test/manifest.parquet")
+    predictions = finished.out / "predictions/tiny/base/0/prior"
+    with pytest.raises(ArtifactError, match="no claim of its reports has a label"):
+        read_joined("reports", "test", claims.clear(), predictions, {})
 
 
 def test_a_report_is_read_once_for_all_of_its_claims(finished):

@@ -184,12 +184,7 @@ def report_counts(claims: pl.DataFrame, questions: pl.DataFrame) -> list[dict]:
         claims: The committed claims of the reports, with a label or not: question and label.
         questions: The manifest table: one row per report.
     """
-    counts = (
-        len(questions),
-        len(questions) - claims["question"].n_unique(),
-        len(claims),
-        claims["label"].null_count(),
-    )
+    counts = (len(questions), len(questions) - claims["question"].n_unique(), len(claims), claims["label"].null_count())
     sizes = {"n": len(questions), "n_clusters": questions["cluster_id"].n_unique()}
     empty = dict.fromkeys(("low", "high", "reason"))
     rows = zip(REPORT_COUNTS, counts, strict=True)

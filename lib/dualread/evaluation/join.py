@@ -25,7 +25,6 @@ from dualread.evaluation.side_by_side import (
 
 NO_DONORS = "no same-question donors"
 FORCED_ALONE = "claims of a report are forced on the donor's image, which has no report with the same claims"
-NO_LABELED_PAIR = "no claim has a label on both images"
 _OTHER_IMAGE = "answers were generated on another image than the pair's donor"
 
 # Joined rows, or the reason why there are none.
@@ -80,11 +79,6 @@ def join(
             pairs; an answer is on an image that its condition does not show; or a condition is missing that is not
             optional, as controls are.
     """
-    if manifest.is_empty():
-        raise ArtifactError(
-            f"{where}: nothing is to be judged: no claim of its reports has a label. Fill in the column `label` of"
-            " claims.parquet, beside the grades, and name the table as the `path` of the labels (docs/reports.md)."
-        )
     # Sorting all columns of a large manifest takes longer than all else here.
     questions = _sorted(manifest.select("sample_id", "question_key", "answer_type", "image_id"))
     predictions, graded = _all_sorted(predictions), _all_sorted(graded)
@@ -100,12 +94,12 @@ def join(
     original = _condition(where, scored, "original")
     check_same_questions(f"{where}/original", original, "answers", questions, "manifest")
     answers = beside(questions, original.drop("sample_id", "image_id"))
-    is_forced_alone = pairs is not None and DONOR not in graded and FIXED_PREFIX in graded
-    paired, fixed = NO_DONORS, NO_LABELED_PAIR if is_forced_alone else NO_DONORS
+    paired, fixed = NO_DONORS, NO_DONORS
     if pairs is not None and not pairs.is_empty():
+        is_forced_alone = DONOR not in graded and FIXED_PREFIX in graded
         paired = _paired(where, answers, None if is_forced_alone else _condition(where, scored, DONOR), _sorted(pairs))
         fixed = _fixed(where, paired, scored[FIXED_PREFIX]) if FIXED_PREFIX in scored else _why(FIXED_PREFIX, graded)
-    paired = FORCED_ALONE if is_forced_alone else paired
+        paired = FORCED_ALONE if is_forced_alone else paired
     shuffled = _shuffled(where, answers, scored[SHUFFLED]) if SHUFFLED in scored else _why(SHUFFLED, graded)
     by_cluster = clusters_for_images(manifest)
     answers = by_cluster(answers)

@@ -53,6 +53,10 @@ class PairValues:
     donor: np.ndarray
     counts: np.ndarray | float = 1.0
 
+    def stored(self) -> np.ndarray:
+        """Return what a study keeps: the values, float64 [n]; of reports, with their counts, float64 [2, n]."""
+        return self.values if isinstance(self.counts, float) else np.stack([self.values, self.counts])
+
 
 def limits(mean: PairMean, rows: Columns, estimate: float, alpha: float = ALPHA) -> Limits:
     """Return the interval of a mean over pairs; None if all its pairs have one image on a side."""
@@ -141,14 +145,10 @@ STRICT_CCG_AUC = PairMetric(
     is_stored=True,
 )
 ACCURACY_REAL = PairMetric(
-    name="accuracy_real",
-    head="Acc.ʳᵉᵃˡ",
-    value=on_columns(discrimination.accuracy, "correct_real"),
+    name="accuracy_real", head="Acc.ʳᵉᵃˡ", value=on_columns(discrimination.accuracy, "correct_real")
 )
 ACCURACY_DONOR = PairMetric(
-    name="accuracy_donor",
-    head="Acc.ʰⁿ",
-    value=on_columns(discrimination.accuracy, "correct_donor"),
+    name="accuracy_donor", head="Acc.ʰⁿ", value=on_columns(discrimination.accuracy, "correct_donor")
 )
 VRS = PairMetric(
     name="vrs",

@@ -2,16 +2,15 @@
 
 inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
          pairs/<dataset>/<split> where the data set admits donors; of reports, whose claims are in that manifest and in
-         those pairs, questions/<dataset>/<split>: resamples are those of all images, with claims or without; and
-         asked_pairs/<dataset>/<split>, the pairs of these questions;
+         those pairs, questions/<dataset>/<split>: resamples are those of all images, with claims or without;
+         asked_pairs/<dataset>/<split>: the pairs of these questions, which forced claims are summed by;
          compared/<dataset>/<split>/original: the graded answers of the actor that answers_changed compares with
 output:  metrics.parquet
          replicates.safetensors: what tables need to compare methods on all questions, at <dataset>/<split>/<metric>. Of
          metrics of answers, float64 [B]: the metric in every resample of the images, NaN where it is undefined; all
          methods of the study share the resamples. Of CCG-AUC, float64 [pairs]: the value of every donor pair in the
          order of the pairs table, NaN outside the decisive set; the numbers of their source and donor images are
-         <dataset>/<split>/pair_images, int64 [2, pairs]. Of claims, the pairs are those of the questions, and the
-         forced CCG-AUC and its control are float64 [2, pairs]: the sum of a report's claims, and how many they are.
+         <dataset>/<split>/pair_images, int64 [2, pairs]. Of claims, see `controls.report_pairs`.
 Predictions without rows say why there are none; every metric is then null, with this reason.
 """
 
@@ -30,20 +29,17 @@ from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.conditions import condition_rows, family_rows
-from dualread.evaluation.controls import CLAIM_METRICS, report_pairs
-from dualread.evaluation.estimates import MethodEstimates, estimate, undefined
+from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.filter_metrics import without_filters
-from dualread.evaluation.join import FORCED_ALONE
 from dualread.evaluation.samples import PAIR_IMAGES
-from dualread.evaluation.side_by_side import DONOR, FIXED_PREFIX, clusters_for_images, conditions_of
+from dualread.evaluation.side_by_side import DONOR, FIXED_PREFIX, conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
-from dualread.grading.claim_labels.base import question_of
-from dualread.schema.columns import MANIFEST, METRICS, PAIRS
+from dualread.schema.columns import MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
-from dualread.stages._joined import OF_PAIRS, changed_rows, counted, read, read_joined
+from dualread.stages._joined import changed_rows, counted, forced_pairs, read, read_joined, unforced_rows
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id", "cluster_id", "patient_id")
 
@@ -75,8 +71,7 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
         rows += [{"dataset": dataset, "split": split, **row} for row in judged]
         tensors = {name: values for name, values in kept.replicates.items() if name in STORED}
         for name, of_pairs in kept.pairs.items():
-            summed = of_pairs.values if np.isscalar(of_pairs.counts) else np.stack([of_pairs.values, of_pairs.counts])
-            tensors |= {name: summed, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
+            tensors |= {name: of_pairs.stored(), PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in tensors.items()}
         n_answers, n_pairs = n_answers + n[0], n_pairs + n[1]
     _write(out, spec, rows, replicates)
@@ -116,11 +111,7 @@ def _judged(
     cell, answers, conditions = CellColumns.of(joined), joined.answers, joined.conditions
     n_pairs = next((len(rows) for rows in (joined.pairs, joined.fixed) if not isinstance(rows, str)), 0)
     drawn = read(inputs, questions, MANIFEST, _OF_MANIFEST) if questions in inputs else manifest
-    of_reports = {}
-    if (asked := f"asked_pairs/{'/'.join(shard)}") in inputs and not isinstance(joined.fixed, str):
-        asked_pairs = clusters_for_images(drawn)(read(inputs, asked, PAIRS, OF_PAIRS))
-        reports = joined.fixed.select(question_of(pl.col("sample_id")))["sample_id"]
-        of_reports = report_pairs(cell.fixed, reports, asked_pairs)
+    of_reports = forced_pairs(shard, joined.fixed, drawn, inputs)
     del joined  # its tables hold texts, the columns numbers
     clusters = tuple(sorted(drawn["cluster_id"].unique()))
     draws = ClusterDraws(names=(spec.study, *shard), cluster_ids=clusters, replicates=spec.metrics.bootstrap.replicates)
@@ -131,9 +122,8 @@ def _judged(
         *condition_rows(conditions, draws),
         *counted(shard, inputs),
         *changed_rows(shard, manifest, inputs),
+        *unforced_rows(shard, cell.pairs, inputs),
     ]
-    if questions in inputs and cell.pairs != FORCED_ALONE:  # no report of this actor is forced on a donor
-        points += [undefined("all", name, str(cell.fixed))._asdict() for name in CLAIM_METRICS]
     rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
     return rows, replace(kept, pairs={**kept.pairs, **of_reports}), (len(answers), n_pairs)
 

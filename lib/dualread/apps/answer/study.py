@@ -151,11 +151,7 @@ def _dataset(prompt: str, claims: Mapping[str, Any] | None) -> dict[str, Any]:
         "source": {"folder": DATASET},
         "settings": {"files": {"rows": "rows.jsonl"}},
         "splits": list(PARTS.values()),
-        "roles": {
-            "train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2},
-            "validation": "validation",
-            "test": "test",
-        },
+        "roles": {"train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2}, "validation": "validation", "test": "test"},
         "pairing": None,
         "seed": 0,
         "prompt": prompt,

@@ -155,7 +155,9 @@ def pair_shifts(
     in_couple = couples[chosen]
     return PairShifts(
         images=_shifts_of_mean(totals, n_values, mean),
-        pairs=_shifts_of_mean(*(np.bincount(in_couple, weight, n_couples) for weight in (held, held_counts)), mean),
+        pairs=_shifts_of_mean(
+            np.bincount(in_couple, held, n_couples), np.bincount(in_couple, held_counts, n_couples), mean
+        ),
         n=min(effective_number(np.bincount(side, held_counts)) for side in sides),
     )
 

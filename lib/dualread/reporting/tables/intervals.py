@@ -10,9 +10,9 @@ from dualread.evaluation.controls import OF_FORCED_CLAIMS
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables import _sheet as sheet
-from dualread.reporting.tables.cells import Cell
+from dualread.reporting.tables.cells import FORCED, Cell, on_donors
 from dualread.reporting.tables.entries import DASH, Joined
-from dualread.reporting.tables.values import FORCED, Key, limits, on_donors, printed
+from dualread.reporting.tables.values import Key, limits, printed
 
 READS = "contrasts"
 _ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor {units}."

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, further, places
-from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes
+from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes, on_donors
 from dualread.reporting.tables.entries import DASH, Float, Gap, Heading, Indented, Joined, Line, TableRow
-from dualread.reporting.tables.values import Key, Value, limits, on_donors, printed
+from dualread.reporting.tables.values import Key, Value, limits, printed
 from dualread.schema.tables import LabeledDataset, Layout
 
 READS = "contrasts"

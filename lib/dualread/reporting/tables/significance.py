@@ -13,9 +13,9 @@ from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 from dualread.reporting.tables import _sheet as sheet
-from dualread.reporting.tables.cells import Cell
+from dualread.reporting.tables.cells import FORCED, Cell, on_donors
 from dualread.reporting.tables.entries import DASH, Gap, PValues, TwoLines
-from dualread.reporting.tables.values import FORCED, Key, number, on_donors, p_text, printed
+from dualread.reporting.tables.values import Key, number, p_text, printed
 
 READS = "contrasts"
 COMPARES_ONE = True  # the table's entry in the config names the method

@@ -1,18 +1,15 @@
 """Mean and sample standard deviation over seeds of every value that a table shows: a metric, or a contrast."""
 
 from collections import ChainMap, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from dualread.evaluation.controls import OF_FORCED_CLAIMS
-from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
-from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables.entries import DASH, Interval, Number
 
 # A CCG value of these has a dagger if `FEW_IMAGES_OF` a side is positive in any run, or in any data set of an OOD mean.
@@ -21,12 +18,6 @@ _KINDS = {f"{name}_ccg_auc": name for name in ("natural", "strict", "fixed_prefi
 _KINDS |= {"supported_on_both_ccg_auc": "supported_on_both", "ccg_auc": "ccg"}
 # The reason why a table cannot compute a per-seed quantity from published values.
 UNKNOWN_SEEDS = "the values of single seeds are not known"
-
-
-FORCED = (
-    "Fixed prefix: CCG-AUC of claims that are supported on the source image and not on the donor's, on which the same "
-    "report is forced. Both: of claims that are supported on both."
-)
 
 
 class Key(NamedTuple):
@@ -39,13 +30,6 @@ class Key(NamedTuple):
     metric: str
     contrast: str | None = None
     baseline: str | None = None
-
-
-def on_donors(values: Iterable[Key], natural: str | None, strict: str | None) -> dict[Metric, str | None]:
-    """Return the CCG-AUCs by which methods are compared: of answers, with these heads, or of claims."""
-    if OF_FORCED_CLAIMS[0].name in {key.metric for key in values}:
-        return dict.fromkeys(OF_FORCED_CLAIMS)
-    return {NATURAL_CCG_AUC: natural, STRICT_CCG_AUC: strict}
 
 
 @dataclass(frozen=True, kw_only=True)
