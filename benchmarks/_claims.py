@@ -1,17 +1,22 @@
 """Claims of reports: how often a certified filter is wrong, and intervals over claims hold (`coverage.py`)."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from scipy.special import expit
 
 import dualread
 from dualread.apps.text import aligned
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates, report_losses
+from dualread.evaluation.columns import Columns
+from dualread.evaluation.controls import OF_FORCED_CLAIMS, report_pairs
 from dualread.evaluation.metrics._bets import running_sums_by
+from dualread.evaluation.pair_metrics import PairValues
+from dualread.evaluation.samples import mean_sample
 
 DELTA, MANY, REPLICATES = 0.1, 40_000, 400
 METRICS = ("accuracy", "auroc", "brier", "aurc", "hce90")
@@ -159,3 +164,94 @@ def _numbers(claims: LabeledClaims, over: str, replicates: int) -> dict[str, tup
             for name in RATES if loss == "share" else ("risk",):
                 numbers[f"{name}, {loss}, at .9"] = (rates[name], rates[f"{name}_low"], rates[f"{name}_high"])
     return numbers
+
+
+class Forced(NamedTuple):
+    """Reports that are forced on the images of other patients; an image decides together about all claims on it."""
+
+    patients: int
+    most_reports: int
+    most_claims: int
+    of_image: float  # how much of a method's confidence the image decides
+    fall: float  # of confidence, where the donor does not support a claim
+
+    def draw(self, rng: np.random.Generator, methods: Iterable[str], n: int) -> dict:
+        """Return the forced claims of each method, and their pairs.
+
+        Methods whose names have another first letter judge other reports about the same images.
+        """
+        patient = np.repeat(np.arange(n), rng.integers(1, self.most_reports + 1, n))
+        images = patient, (patient + rng.integers(1, n, len(patient))) % n
+        names = {f"{side}_cluster_id": of.astype(str) for side, of in zip(("source", "donor"), images, strict=True)}
+        asked = pl.DataFrame({"sample_id": np.arange(len(patient)).astype(str), **names})
+        reports, drawn = {}, {}
+        for method in methods:
+            if method[0] not in reports:
+                report = np.repeat(np.arange(len(patient)), rng.integers(0, self.most_claims + 1, len(patient)))
+                luck = rng.standard_normal((2, n))
+                right = [rng.random(len(report)) < expit(luck[k][images[k][report]]) for k in (0, 1)]
+                reports[method[0]] = report, *right
+            report, right, right_on_donor = reports[method[0]]
+            of_image = self.of_image * rng.standard_normal(n)
+            own, other = (of_image[at[report]] + rng.standard_normal(len(report)) for at in images)
+            own += self.fall * (right > right_on_donor)
+            columns = {"confidence_real": expit(own), "confidence_fixed": expit(other)}
+            claims = asked[report].with_columns(**columns, correct_real=right, correct_fixed=right_on_donor)
+            drawn[method] = (of := Columns.of(claims)), report_pairs(of, claims["sample_id"], asked)
+        return drawn
+
+
+FORCED = {
+    "80 images, up to 6 claims": Forced(80, 1, 6, 0.0, 0.5),
+    "80 images that decide": Forced(80, 1, 6, 1.5, 0.5),
+    "40 images": Forced(40, 1, 6, 1.0, 1.0),
+    "100 patients, up to 4 reports": Forced(100, 4, 8, 1.0, 0.3),
+    "200 images, up to 15 claims": Forced(200, 1, 15, 1.0, 2.0),
+}
+
+
+def forced_claim_lines(n_sets: int) -> Iterator[str]:
+    """Yield how often intervals of Forced CCG-AUC hold the value of 20,000 patients, and equal methods differ.
+
+    The second method judges the same claims, and the third those of another actor. "as if independent" gives every
+    claim images of its own.
+    """
+    table = [("design", "metric", "how", "coverage", "se", "width", "p <= .05: same claims", "other actor", "se")]
+    for k, (name, source) in enumerate(FORCED.items()):
+        rng = np.random.default_rng([13, k])
+        many = source.draw(rng, ("a1",), MANY // 2)["a1"][0]
+        truth = {metric.name: metric.value(many) for metric in OF_FORCED_CLAIMS}
+        found: dict[tuple[str, str], list[tuple]] = defaultdict(list)
+        for _ in range(n_sets):
+            drawn = source.draw(rng, ("a1", "a2", "b1"), source.patients)
+            for metric in OF_FORCED_CLAIMS:
+                of_pairs = metric.of_pairs
+                assert of_pairs is not None, "both are means over pairs"
+                values = {method: of_pairs.values(columns) for method, (columns, _) in drawn.items()}
+                means = {method: float(np.nanmean(of_method)) for method, of_method in values.items()}
+                ways = {"printed": {method: pairs[metric.name] for method, (_, pairs) in drawn.items()}}
+                rows = np.arange(len(values["a1"]))
+                alone = {
+                    method: PairValues(values=values[method], source=rows, donor=rows + len(rows))
+                    for method in ("a1", "a2")
+                }
+                for how, pairs in {**ways, "as if independent": alone}.items():
+                    samples = {method: mean_sample([[of_method]], n_images=0) for method, of_method in pairs.items()}
+                    low, high = samples["a1"].limits(means["a1"], False) or (np.nan, np.nan)
+                    p = {m: samples["a1"].minus(other).p(means["a1"] - means[m]) for m, other in samples.items()}
+                    tests = [np.nan if (value := p.get(m)) is None else value.value <= 0.05 for m in ("a2", "b1")]
+                    covers = low <= truth[metric.name] <= high
+                    found[metric.name, how].append((covers, high - low, *tests))
+        for key, rows in found.items():
+            covers, width, same, other = np.mean(np.array(rows, dtype=np.float64), axis=0)
+            errors = [f"{np.sqrt(share * (1 - share) / n_sets):.3f}" for share in (covers, same)]
+            shares = (
+                f"{covers:.3f}",
+                errors[0],
+                f"{width:.3f}",
+                f"{same:.3f}",
+                f"{other:.3f}".replace("nan", "-"),
+                errors[1],
+            )
+            table.append((name, *key, *shares))
+    yield from aligned(table, numbers=(3, 4, 5, 6, 7, 8))

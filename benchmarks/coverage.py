@@ -26,8 +26,9 @@ error.
   looks worst, for its own value, and "normal" multiplies all standard errors by one number, as max-t of independent
   groups does. In the last column, how often Holm's method finds a difference to the rest; there is one in "one worse".
 - answer sets: how often that of a random answer about a new image has the right choice, and that of any answer.
-- claims: intervals over claims of reports, of which patients have several; and how often a certified filter is wrong,
-  in 200 random designs.
+- claims: intervals over claims of reports, of which patients have several; those of Forced CCG-AUC, and tests of two
+  equal methods that judge the same reports, or those of two actors; and how often a certified filter is wrong, in 200
+  random designs.
 - certified thresholds: how often the risk is above the target, and what share of new answers is kept.
 """
 
@@ -41,7 +42,7 @@ from typing import get_args
 import numpy as np
 import polars as pl
 from _answer_sets import answer_set_lines
-from _claims import claim_filter_lines, claim_interval_lines
+from _claims import claim_filter_lines, claim_interval_lines, forced_claim_lines
 from _simulated import CALIBRATIONS, Design, answers, source
 from _subgroups import subgroup_lines
 from scipy.special import ndtr
@@ -133,6 +134,7 @@ def main() -> None:
         print("\nanswer sets, miss .1", *answer_set_lines(n), sep="\n", flush=True)
     if options.only in (None, "claims"):
         print("\nintervals over claims", *claim_interval_lines(n), sep="\n", flush=True)
+        print("\nforced claims, and equal methods", *forced_claim_lines(n), sep="\n", flush=True)
         print("\ncertified filters, delta .1", *claim_filter_lines(n // 2), sep="\n", flush=True)
     if options.only in (None, "intervals"):
         found = Found()

@@ -1,12 +1,17 @@
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 
-from dualread.evaluation.columns import CellColumns
+from dualread.evaluation.columns import CellColumns, Columns
+from dualread.evaluation.controls import report_pairs
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined
+from dualread.evaluation.pair_metrics import PairValues
+from dualread.evaluation.samples import mean_sample
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
+from dualread.evaluation.statistics.jackknife import pair_shifts
 
 # correct on the source, on the donor, of the source's answer on the donor; canonical answer on both; confidences
 PAIRS = [
@@ -135,3 +140,34 @@ def test_without_a_decisive_row_the_preference_is_undefined_and_the_rest_is_not(
     assert found["shuffled_accuracy"]["estimate"] == 0.0
     assert found["fixed_prefix_ccg_auc"]["low"] is None
     assert rows_of(wrong, subset="closed")["shuffled_accuracy"]["reason"] == "no rows"
+
+
+def test_claims_are_compared_report_by_report():
+    """One report has two decisive claims and one that both images support, one has a decisive claim, and one none."""
+    asked = pl.DataFrame({"sample_id": ["q1", "q2", "q3"], "source_cluster_id": ["a", "b", "c"]})
+    asked = asked.with_columns(donor_cluster_id=pl.Series(["b", "c", "a"]))
+    # (report, confidence on the source, on the donor, right on the source, on the donor)
+    rows = [("q2", 0.9, 0.9, 1, 0), ("q1", 0.8, 0.3, 1, 0), ("q1", 0.2, 0.3, 1, 0), ("q1", 0.7, 0.5, 1, 1)]
+    names = ("sample_id", "confidence_real", "confidence_fixed", "correct_real", "correct_fixed")
+    claims = pl.DataFrame(rows, schema=names, orient="row").join(asked, on="sample_id", maintain_order="left")
+    pairs = report_pairs(Columns.of(claims), claims["sample_id"], asked)
+    forced, both = pairs["fixed_prefix_ccg_auc"], pairs["supported_on_both_ccg_auc"]
+    np.testing.assert_array_equal(forced.values, [1.0, 0.5, np.nan])  # q1: a win and a loss; q2: a tie
+    np.testing.assert_array_equal(forced.counts, [2, 1, 0])
+    np.testing.assert_array_equal(both.values, [1.0, np.nan, np.nan])
+    # The images that move the mean of 1.5 / 3 are those that move the mean of single claims.
+    single = pair_shifts(np.array([0.5, 1.0, 0.0]), np.array([1, 0, 0]), np.array([2, 1, 1]))
+    summed = pair_shifts(forced.values, forced.source, forced.donor, forced.counts)
+    np.testing.assert_allclose(summed.images, single.images)
+    assert summed.variance() == single.variance()
+    # Another actor's reports on the same images have other claims: one that is lost on q1, and two ties on q3.
+    values, counts = np.array([0.0, np.nan, 1.0]), np.array([1.0, 0.0, 2.0])
+    other = PairValues(values=values, source=forced.source, donor=forced.donor, counts=counts)
+    difference = mean_sample([[forced]], n_images=0).minus(mean_sample([[other]], n_images=0))
+    # Image a is in q1 and q3, b in q1 and q2, c in q2 and q3. Without a, b or c, q2, q3 or q1 is left: of `forced`, the
+    # means 1/2, none and 1/2, of `other` none, 1/2 and 0. All have the means 1/2 and 1/3, and none left moves nothing.
+    # Without the pair of q1, q2 or q3, the means are 1/2, 1/2 and as before, and 1/2, as before, and 0.
+    shifts = np.array([0.5 - 0.5, 0.0, 0.5 - 0.5]) - np.array([0.0, 0.5 - 1 / 3, 0.0 - 1 / 3])
+    of_pairs = np.array([0.5 - 0.5, 0.5 - 0.5, 0.0]) - np.array([0.5 - 1 / 3, 0.0, 0.0 - 1 / 3])
+    expected = (shifts**2).sum() * 2 / 3 - (of_pairs**2).sum() * 2 / 3
+    assert difference.variance().value == pytest.approx(max(expected, (of_pairs**2).sum() / 3))

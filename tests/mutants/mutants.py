@@ -769,6 +769,20 @@ MUTANTS = (
         ("grading/claim_labels/test_attributes.py", "training/writers/test_planted.py"),
     ),
     Mutant(
+        "forced claims of a report count once",
+        "evaluation/controls.py",
+        "pairs[metric.name] = PairValues(values=values, source=source, donor=donor, counts=counts)",
+        "pairs[metric.name] = PairValues(values=values / counts, source=source, donor=donor, counts=np.minimum(counts, 1))",
+        ("evaluation/test_controls.py", "study/test_claims.py"),
+    ),
+    Mutant(
+        "a column Claim is ignored",
+        "data/tables/checks.py",
+        "_refuse_misspelled(table, [*known, CLAIM] if is_graded else known, options, declared)",
+        "_refuse_misspelled(table, known, options, declared)",
+        ("apps/evaluate/test_messages.py",),
+    ),
+    Mutant(
         "views are in the order of the file",
         "data/datasets/_reports.py",
         'known.sort(key=lambda pair: pair[0] or "unknown")  # frontal, lateral, unknown',

@@ -3,6 +3,7 @@
 The reports are given, and their states are those of a tiny, untrained model. Everything else is what a study runs.
 """
 
+from collections import Counter
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -20,13 +21,16 @@ from dualread.apps.score.results import Question
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.errors import ConfigError
+from dualread.errors import ArtifactError, ConfigError
+from dualread.evaluation.statistics.jackknife import Variance
+from dualread.evaluation.statistics.t_intervals import difference_interval
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, read_states
 from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.readers.artifact import load_reader, save_reader
 from dualread.schema.columns import GENERATIONS
+from dualread.stages._joined import read_joined
 from dualread.store.job import Entry
 from dualread.store.runner import Runner
 from dualread.store.store import Store
@@ -66,7 +70,11 @@ def study(**changes):
     }
     method = {"label": "x", "group": "y", "actor": "base"}
     ours = {
-        **{"study": "reports", "phantoms": None, "tables": None, "figures": None, "contrasts": None, "seeds": [1]},
+        **{"study": "reports", "phantoms": None, "tables": None, "figures": None, "seeds": [1]},
+        "contrasts": {
+            **dict.fromkeys(config["contrasts"]),
+            "ours": {"method": "before", "baseline": "sequence_likelihood", "datasets": ["reports"]},
+        },
         "datasets": {**dict.fromkeys(config["datasets"]), "reports": reports},
         "backbones": {
             **dict.fromkeys(config["backbones"]),
@@ -128,6 +136,7 @@ def finished(tmp_path_factory):
     for stage in ("grade", "list_claims", "replay", "fit_readers", "score_answers", "compute_metrics", "measure_costs"):
         run(stage, getattr(paths, stage)(RUN))
     run("collect_metrics", paths.collect_metrics({}))
+    run("compare_methods", paths.compare_methods({}))
     run("export_answers", paths.export_answers(None, runs=[RUN]))
     return SimpleNamespace(out=out, texts=texts, references=references, donors=donors, opened=opened)
 
@@ -259,6 +268,41 @@ def test_metrics_are_those_of_claims(finished, method):
         assert "too few" in row["reason"]
     if method == "prior":  # the text alone says nothing about the image
         assert found["fixed_prefix_ccg_auc"]["estimate"] == 0.5
+
+
+def test_methods_are_compared_by_what_a_donor_does_to_claims(finished):
+    """With the interval of the literal jackknife: without all claims about an image, and without those of a pair."""
+    contrasts = pl.read_parquet(finished.out / "contrasts/contrasts.parquet").filter(contrast="ours")
+    [row] = contrasts.filter(metric="fixed_prefix_ccg_auc").to_dicts()
+    chosen = [claim for claim in claims_of(finished) if claim[2] is True and claim[3] is False]
+    values = []
+    for method in ("before", "sequence_likelihood"):
+        own, other = (confidences(finished, method, name) for name in ("original", "donor_fixed_prefix"))
+        values.append([(own[claim[0]] > other[claim[0]]) + (own[claim[0]] == other[claim[0]]) / 2 for claim in chosen])
+    differences = np.subtract(*values)
+    assert row["estimate"] == pytest.approx(differences.mean())
+    assert row["n"] == len(chosen) > 0
+    source = [claim[0].rpartition("#")[0] for claim in chosen]
+    images = [{question, finished.donors[question]} for question in source]  # of each question one image
+    left_out = [{image} for image in sorted(set().union(*images))], sorted({tuple(sorted(pair)) for pair in images})
+    variances = []
+    for groups in left_out:
+        rest = [[k for k, pair in enumerate(images) if not set(group) <= pair] for group in groups]
+        shifts = [differences[of].mean() - differences.mean() for of in rest]
+        variances.append(np.sum(np.square(shifts)) * (len(shifts) - 1) / len(shifts))
+    variance = max(variances[0] - variances[1], variances[1] / 2)
+    sides = (Counter(source), Counter(finished.donors[question] for question in source))
+    n = min(len(source) ** 2 / sum(count**2 for count in side.values()) for side in sides)
+    expected = difference_interval(differences.mean(), Variance(value=variance, df=n - 1, n=n))
+    assert (row["low"], row["high"]) == pytest.approx(expected)
+    assert row["p"] is not None
+
+
+def test_without_a_label_there_is_nothing_to_judge(finished):
+    claims = pl.read_parquet(finished.out / "claims/tiny/base/0/reports/test/manifest.parquet")
+    predictions = finished.out / "predictions/tiny/base/0/prior"
+    with pytest.raises(ArtifactError, match="no claim of its reports has a label"):
+        read_joined("reports", "test", claims.clear(), predictions, {})
 
 
 def test_a_report_is_read_once_for_all_of_its_claims(finished):

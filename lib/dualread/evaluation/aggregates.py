@@ -6,6 +6,7 @@ import polars as pl
 
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS
 from dualread.evaluation.conditions import ANSWERS_CHANGED
+from dualread.evaluation.controls import forced_claims_in
 from dualread.evaluation.estimates import SUBSETS
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import is_rate
@@ -34,7 +35,7 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
     further = [name for name in (*FURTHER_METRICS, ANSWERS_CHANGED.name) if name in set(metrics["metric"])]
     names = {
         "ood6": (tuple(ood), (*RATES["ood6"], *further, *of_thresholds)),
-        "ood_ccg": (tuple(ood_ccg), RATES["ood_ccg"]),
+        "ood_ccg": (tuple(ood_ccg), (*RATES["ood_ccg"], *forced_claims_in(metrics))),
     }
     known = {tuple(row[key] for key in KEYS): row for row in metrics.iter_rows(named=True)}
     of_run = ("study", "backbone", "actor", "seed", "method")

@@ -20,7 +20,7 @@ import polars as pl
 from dualread.evaluation.columns import Columns, decisive, on_columns, strict_decisive
 from dualread.evaluation.metric import Metric, PairMean, PairMetric
 from dualread.evaluation.metrics import discrimination, grounding
-from dualread.evaluation.pair_metrics import drop, of_sample, preference
+from dualread.evaluation.pair_metrics import PairValues, drop, of_sample, preference
 
 _FIXED, _SHUFFLED, _IMAGE = decisive("fixed"), decisive("shuffled"), "shuffled_cluster_id"
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
@@ -121,6 +121,8 @@ CLAIM_METRICS: dict[str, PairMetric] = {
         of_sample("supported_on_both_few_donors", _right_twice, "few_donors"),
     )
 }
+# By these, methods that judge claims can be compared.
+OF_FORCED_CLAIMS = (FIXED_PREFIX_CCG_AUC, SUPPORTED_ON_BOTH_CCG_AUC)
 SHUFFLED_METRICS: dict[str, PairMetric] = {
     metric.name: metric
     for metric in (
@@ -130,6 +132,38 @@ SHUFFLED_METRICS: dict[str, PairMetric] = {
         of_sample("shuffled_few_donors", _SHUFFLED, "few_donors", images=_IMAGE),
     )
 }
+
+
+def forced_claims_in(metrics: pl.DataFrame) -> list[str]:
+    """Return the names of `OF_FORCED_CLAIMS` if a metrics table is about claims: of answers, no pairs are kept."""
+    has_claims = SUPPORTED_ON_BOTH_CCG_AUC.name in set(metrics["metric"])
+    return [metric.name for metric in OF_FORCED_CLAIMS] if has_claims else []
+
+
+def report_pairs(claims: Columns, questions: pl.Series, asked: pl.DataFrame) -> dict[str, PairValues]:
+    """Return `OF_FORCED_CLAIMS` pair by pair, of which each is a report and its donor.
+
+    Other actors, and other seeds of one, write other claims, but reports on the same pairs of images.
+
+    Args:
+        claims: The forced claims.
+        questions: The sample_id of the question that each claim's report answers.
+        asked: sample_id, source_cluster_id and donor_cluster_id of all questions with a donor.
+    """
+    places = dict(zip(asked["sample_id"], range(len(asked)), strict=True))
+    place = np.array([places[question] for question in questions], np.int64)
+    source, donor = Columns.of(asked).cluster_numbers("source_cluster_id", "donor_cluster_id")
+    pairs = {}
+    for metric in OF_FORCED_CLAIMS:
+        values = metric.of_pairs.values(claims)  # type: ignore[union-attr]  # both are means over pairs
+        used = ~np.isnan(values)
+        totals, counts = (
+            np.bincount(place[used], weight, len(asked)) for weight in (values[used], np.ones(used.sum()))
+        )
+        values = np.where(counts > 0, totals, np.nan)
+        pairs[metric.name] = PairValues(values=values, source=source, donor=donor, counts=counts)
+    return pairs
+
 
 # Of reports, whatever confidence says; a claim without a label is in no other number.
 REPORT_COUNTS: dict[str, Metric] = {
@@ -150,12 +184,7 @@ def report_counts(claims: pl.DataFrame, questions: pl.DataFrame) -> list[dict]:
         claims: The committed claims of the reports, with a label or not: question and label.
         questions: The manifest table: one row per report.
     """
-    counts = (
-        len(questions),
-        len(questions) - claims["question"].n_unique(),
-        len(claims),
-        claims["label"].null_count(),
-    )
+    counts = (len(questions), len(questions) - claims["question"].n_unique(), len(claims), claims["label"].null_count())
     sizes = {"n": len(questions), "n_clusters": questions["cluster_id"].n_unique()}
     empty = dict.fromkeys(("low", "high", "reason"))
     rows = zip(REPORT_COUNTS, counts, strict=True)

@@ -10,12 +10,7 @@ import numpy as np
 
 from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import (
-    ALL_METRICS,
-    FURTHER_METRICS,
-    NOISE_FLOOR,
-    WITH_PERCENTILES,
-)
+from dualread.evaluation.answer_metrics import ALL_METRICS, FURTHER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns, Columns, OfColumns, all_rows
 from dualread.evaluation.join import FORCED_ALONE
 from dualread.evaluation.metric import AnswerMetric, PairMetric

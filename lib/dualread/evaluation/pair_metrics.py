@@ -42,14 +42,20 @@ class PairValues:
     """A metric pair by pair.
 
     Attributes:
-        values: float64 [n] in [0, 1]; NaN for a pair that the metric does not use.
+        values: float64 [n], in [0, 1] per count; NaN for a pair that the metric does not use.
         source: The number of the pair's source image, int64 [n]. All methods that are compared number images alike.
         donor: The number of its donor image, int64 [n].
+        counts: Of reports, float64 [n]: how many claims the pair's value is the sum of. A pair of answers has one.
     """
 
     values: np.ndarray
     source: np.ndarray
     donor: np.ndarray
+    counts: np.ndarray | float = 1.0
+
+    def stored(self) -> np.ndarray:
+        """Return what a study keeps: the values, float64 [n]; of reports, with their counts, float64 [2, n]."""
+        return self.values if isinstance(self.counts, float) else np.stack([self.values, self.counts])
 
 
 def limits(mean: PairMean, rows: Columns, estimate: float, alpha: float = ALPHA) -> Limits:
@@ -139,14 +145,10 @@ STRICT_CCG_AUC = PairMetric(
     is_stored=True,
 )
 ACCURACY_REAL = PairMetric(
-    name="accuracy_real",
-    head="Acc.ʳᵉᵃˡ",
-    value=on_columns(discrimination.accuracy, "correct_real"),
+    name="accuracy_real", head="Acc.ʳᵉᵃˡ", value=on_columns(discrimination.accuracy, "correct_real")
 )
 ACCURACY_DONOR = PairMetric(
-    name="accuracy_donor",
-    head="Acc.ʰⁿ",
-    value=on_columns(discrimination.accuracy, "correct_donor"),
+    name="accuracy_donor", head="Acc.ʰⁿ", value=on_columns(discrimination.accuracy, "correct_donor")
 )
 VRS = PairMetric(
     name="vrs",

@@ -215,15 +215,16 @@ def seed_by_image(samples: Sequence[Sample]) -> float:
 
 def _data_set(seeds: Sequence[PairValues]) -> _DataSet:
     first, share = seeds[0], 1.0 / len(seeds)
-    shifts = [pair_shifts(run.values, run.source, run.donor) for run in seeds]
+    shifts = [pair_shifts(run.values, run.source, run.donor, run.counts) for run in seeds]
     total = shifts[0]
     for more in shifts[1:]:
         total += more
     parts = np.zeros((2, len(first.values)))
     for run in seeds:
         used = ~np.isnan(run.values)
-        weight = used * share / np.count_nonzero(used)
-        parts += [np.where(used, run.values, 0.0) * weight, weight]
+        counts = np.where(used, run.counts, 0.0)
+        scale = share / counts.sum()
+        parts += [np.where(used, run.values, 0.0) * scale, counts * scale]
     return _DataSet(shifts=total * share, parts=parts, images=np.stack([first.source, first.donor]))
 
 

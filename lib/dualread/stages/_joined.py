@@ -11,10 +11,13 @@ import polars as pl
 from dualread.artifacts.tables import read_table, scan_table
 from dualread.data.questions.roles import unit_of
 from dualread.errors import ArtifactError
+from dualread.evaluation.columns import Columns
 from dualread.evaluation.conditions import changed_row
-from dualread.evaluation.controls import report_counts
-from dualread.evaluation.join import FORCED_ALONE, NOT_FORCED, Joined, join
-from dualread.evaluation.side_by_side import ORIGINAL
+from dualread.evaluation.controls import report_counts, report_pairs
+from dualread.evaluation.join import FORCED_ALONE, NOT_FORCED, Joined, Rows, join
+from dualread.evaluation.pair_metrics import PairValues
+from dualread.evaluation.side_by_side import ORIGINAL, clusters_for_images
+from dualread.grading.claim_labels.base import question_of
 from dualread.schema.columns import CLAIMS, GRADED, MANIFEST, PAIRS, Schema
 from dualread.schema.tables import Shown
 
@@ -57,6 +60,12 @@ def read_joined(
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
+    if manifest.is_empty():
+        raise ArtifactError(
+            f"{dataset}/{split}: nothing is to be judged: no claim of its reports has a label. Fill in the column"
+            " `label` of claims.parquet, beside the grades, and name the table as the `path` of the labels"
+            " (docs/reports.md)."
+        )
     prefix = f"graded/{run}{dataset}/{split}/"
     table, shard = predictions / "predictions.parquet", {"dataset": dataset, "split": split}
     names = scan_table(table, ("condition",), **shard).unique().collect(engine="streaming")["condition"].sort()
@@ -92,6 +101,23 @@ def changed_rows(shard: tuple[str, str], manifest: pl.DataFrame, inputs: Mapping
     answers, others = (read(inputs, f"{kind}/{name}", GRADED, _OF_ANSWERS) for kind in ("graded", "compared"))
     clusters = dict(manifest.select("image_id", "cluster_id").unique().iter_rows())
     return [changed_row(answers, others, clusters, "/".join(shard))]
+
+
+def forced_pairs(
+    shard: tuple[str, str], fixed: Rows, questions: pl.DataFrame, inputs: Mapping[str, Path]
+) -> dict[str, PairValues]:
+    """Return the forced claims of a (data set, split) as `controls.report_pairs` does; nothing of answers.
+
+    Args:
+        shard: Data set and split.
+        fixed: `Joined.fixed`.
+        questions: The manifest table of all questions.
+        inputs: asked_pairs/<dataset>/<split>, where reports are forced on donors.
+    """
+    if (name := f"asked_pairs/{'/'.join(shard)}") not in inputs or isinstance(fixed, str):
+        return {}
+    asked = clusters_for_images(questions)(read(inputs, name, PAIRS, _OF_PAIRS))
+    return report_pairs(Columns.of(fixed), fixed.select(question_of(pl.col("sample_id")))["sample_id"], asked)
 
 
 def with_units(shown: S, inputs: Mapping[str, Path], labels: Mapping[str, str]) -> S:

@@ -14,6 +14,7 @@ from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.contrasts import Results, Run, compare
+from dualread.evaluation.controls import forced_claims_in
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.schema.columns import CONTRASTS, METRICS
@@ -38,13 +39,15 @@ def compute(spec: CompareMethodsSpec, inputs: Mapping[str, Path], out: Path) -> 
         if run not in files:
             raise ArtifactError(f"compare_methods: no replicates of {'/'.join(map(str, run))}. Add them to the inputs.")
         shard, _, metric = name.rpartition("/")
-        if metric not in COMPARABLE:
+        if metric not in (*COMPARABLE, *of_claims):
             return read_tensors(files[run], [name])[name]
         images = f"{shard}/{PAIR_IMAGES}"
         tensors = read_tensors(files[run], [name, images])
-        return PairValues(values=tensors[name], source=tensors[images][0], donor=tensors[images][1])
+        values, counts = tensors[name] if metric in of_claims else (tensors[name], 1.0)
+        return PairValues(values=values, source=tensors[images][0], donor=tensors[images][1], counts=counts)
 
-    results = Results(metrics, read, spec.members, (*STORED, *COMPARABLE))
+    of_claims = forced_claims_in(metrics)
+    results = Results(metrics, read, spec.members, (*STORED, *COMPARABLE, *of_claims))
     rows = [{"study": spec.study, **row} for row in compare(results, spec.contrasts)]
     write_table(out / "contrasts.parquet", from_rows(rows, CONTRASTS).sort(_KEYS), CONTRASTS)
     n_values = sum("contrast" not in row for row in rows)

@@ -3,17 +3,19 @@
 inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
          pairs/<dataset>/<split> where the data set admits donors; of reports, whose claims are in that manifest and in
          those pairs, questions/<dataset>/<split>: resamples are those of all images, with claims or without;
+         asked_pairs/<dataset>/<split>: the pairs of these questions, which forced claims are summed by;
          compared/<dataset>/<split>/original: the graded answers of the actor that answers_changed compares with
 output:  metrics.parquet
          replicates.safetensors: what tables need to compare methods on all questions, at <dataset>/<split>/<metric>. Of
          metrics of answers, float64 [B]: the metric in every resample of the images, NaN where it is undefined; all
          methods of the study share the resamples. Of CCG-AUC, float64 [pairs]: the value of every donor pair in the
          order of the pairs table, NaN outside the decisive set; the numbers of their source and donor images are
-         <dataset>/<split>/pair_images, int64 [2, pairs].
+         <dataset>/<split>/pair_images, int64 [2, pairs]. Of claims, see `controls.report_pairs`.
 Predictions without rows say why there are none; every metric is then null, with this reason.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
 from dualread.schema.columns import MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
-from dualread.stages._joined import changed_rows, counted, read, read_joined
+from dualread.stages._joined import changed_rows, counted, forced_pairs, read, read_joined
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id", "cluster_id", "patient_id")
 
@@ -69,7 +71,7 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
         rows += [{"dataset": dataset, "split": split, **row} for row in judged]
         tensors = {name: values for name, values in kept.replicates.items() if name in STORED}
         for name, of_pairs in kept.pairs.items():
-            tensors |= {name: of_pairs.values, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
+            tensors |= {name: of_pairs.stored(), PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in tensors.items()}
         n_answers, n_pairs = n_answers + n[0], n_pairs + n[1]
     _write(out, spec, rows, replicates)
@@ -108,8 +110,9 @@ def _judged(
     joined = read_joined(*shard, manifest, inputs["predictions"], inputs)
     cell, answers, conditions = CellColumns.of(joined), joined.answers, joined.conditions
     n_pairs = next((len(rows) for rows in (joined.pairs, joined.fixed) if not isinstance(rows, str)), 0)
-    del joined  # its tables hold texts, the columns numbers
     drawn = read(inputs, questions, MANIFEST, _OF_MANIFEST) if questions in inputs else manifest
+    of_reports = forced_pairs(shard, joined.fixed, drawn, inputs)
+    del joined  # its tables hold texts, the columns numbers
     clusters = tuple(sorted(drawn["cluster_id"].unique()))
     draws = ClusterDraws(names=(spec.study, *shard), cluster_ids=clusters, replicates=spec.metrics.bootstrap.replicates)
     estimates, kept = estimate(cell, draws, spec.metrics.further or ())
@@ -121,7 +124,7 @@ def _judged(
         *changed_rows(shard, manifest, inputs),
     ]
     rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
-    return rows, kept, (len(answers), n_pairs)
+    return rows, replace(kept, pairs={**kept.pairs, **of_reports}), (len(answers), n_pairs)
 
 
 def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:

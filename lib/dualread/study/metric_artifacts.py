@@ -45,6 +45,7 @@ class MetricArtifacts(ArtifactPaths):
 
         reports = [shard for shard in shards if self._shards.has_claims(shard[0])]
         questions = {f"questions/{d}/{s}": self.at("manifests", d, s) for d, s, _ in reports}
+        questions |= {f"asked_{name}": pairs for name, pairs in self.pairs(reports).items()}
         inputs = {**self.answers(w, ("graded",), shards), **self.judged_pairs(w, shards), **questions}
         return {**inputs, **self._compared(w, shards)}, [
             self.entry(

@@ -93,3 +93,14 @@ def test_keys_move_and_filter(page, browser, keys, expected):
     shown, complaints = shown_by(browser, page)
     assert complaints == []
     assert rows(shown) == expected
+
+
+def test_of_reports_the_claims_are_counted(tmp_path, content, browser):
+    [run] = content["runs"]
+    for answers in run["actors"].values():
+        labels = iter([[True, False], [], [None, True, True]])
+        answers["original"] = [["told", None, "", [[0, 0, of, "id"] for of in next(labels)]] for _ in range(3)]
+    (tmp_path / "reports.html").write_text(render(content), encoding="utf-8")
+    shown, complaints = shown_by(browser, tmp_path / "reports.html")
+    assert complaints == []
+    assert "3 of 3 questions (test): 5 claims: 3 supported, 1 unsupported, 1 without a label" in shown

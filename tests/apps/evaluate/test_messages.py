@@ -78,6 +78,8 @@ TABLES = {
     "a claim that may have no name": (CLAIMS.replace("r1,1", "r1,None"), None),
     "claims of no report": (without(CLAIMS, "report"), None),
     "claims that overlap": (CLAIMS.replace("12,20", "8,20"), None),
+    "claims whose end nobody says": (without(CLAIMS, "end"), None),
+    "claims in a column of another case": (CLAIMS.replace("report,claim", "report,Claim"), None),
     "a claim of no characters": (CLAIMS.replace("12,20", "12,12"), None),
     "a claim before its report": (CLAIMS.replace("0,10", "-1,10"), None),
     "a report of two patients": (CLAIMS.replace("20,p1,,", "20,p2,1,"), None),

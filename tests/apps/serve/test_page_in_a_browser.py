@@ -135,6 +135,44 @@ def test_what_the_model_says_and_a_threshold_are_shown_as_texts(server, study, p
     assert page.complaints == []
 
 
+def test_the_claims_of_a_report_are_shown_with_their_confidences(server, study, page, monkeypatch):
+    real = chats.ReplyWriter.whole
+    claim = {"start": 0, "end": 9, "confidence": 0.25, "reason": None, "keep": False}
+    none = {"confidence": None, "reason": "<i>why", "keep": None}
+    claims = [claim | {"text": "<b>Clear."}, claim | none | {"text": "No."}]
+
+    def whole(writer):
+        reply = real(writer)
+        reply["choices"][0]["dualread"] |= {"claims": claims, "confidence": None, "notes": ["none as a whole"]}
+        return reply
+
+    monkeypatch.setattr(chats.ReplyWriter, "whole", whole)
+    page.choose("#image", study.image(1))
+    page.value("document.getElementById('question').focus()")
+    page.type(LESION)
+    page.press("Enter")
+    page.wait(SHOWN)
+    rows = (
+        "[...document.querySelectorAll('#result tr')]"
+        ".map((row) => [...row.children].map((cell) => cell.innerText.trim()))"
+    )
+    assert page.value(rows) == [
+        ["Claim", "Confidence", "Decision"],
+        ["<b>Clear.", "0.2500", "Do not keep"],
+        ["No.", "none: <i>why", "Undecided"],
+    ]
+    assert page.value("document.getElementById('status').textContent") == "Report: 2 claims"
+    assert page.value("document.querySelector('#result meter').value") == 0.25
+    assert page.value("document.querySelectorAll('#result :is(b, i)').length") == 0
+    page.choose("#donor", study.image(2))
+    page.value("document.getElementById('question').focus()")
+    page.press("Enter")
+    page.wait("document.querySelectorAll('#result table').length === 2")
+    title = page.value("document.querySelector('#result h2').textContent")
+    assert title == "Report: 2 claims, on the second image 2 claims"
+    assert page.complaints == []
+
+
 def test_a_server_with_a_key_asks_for_it(server, study, browser):
     with serving(server.service, api_key="secret") as locked, browser.page() as page:
         page.open(f"{locked.address}/")

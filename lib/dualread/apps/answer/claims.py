@@ -13,16 +13,18 @@ from typing import Any
 import polars as pl
 
 from dualread import plugins
-from dualread.apps.answer.examples import PARTS, UserExample
+from dualread.apps.answer.examples import PARTS, UserExample, other_columns
 from dualread.apps.answer.study import DATASET
 from dualread.data.tables.contract import WIDE, WIDE_SCORE
 from dualread.data.tables.files import read_file
 from dualread.data.tables.memory import read_frame
 from dualread.digests import digest_of
 from dualread.errors import DataError
+from dualread.grading.claim_labels.table import label_of
 from dualread.schema.columns import CLAIMS
 from dualread.store.digest import replace_text
 
+_OF_CLAIMS = (*CLAIMS.columns, "claim", "cluster_id", "correct", "is_known")
 _NOTHING_IS_KNOWN = ["-"]  # a reference report of which nothing is read, because labels are in a table
 
 
@@ -71,13 +73,13 @@ def entry_of(spans: Any, labels: Labels | None, folder: Path) -> dict[str, Any]:
 
 
 def known_labels(labels: Any) -> Labels | None:
-    """Return the name of a plugin; or the labels that are known: report, text and correct, as texts.
+    """Return the name of a plugin; or the labels that are known: report and text, and bool correct.
 
     Args:
         labels: A plugin; or a frame or file with `report` (the example's id), `text` and `correct`; or None.
 
     Raises:
-        DataError: A column is missing.
+        DataError: A column is missing, a label is none, a claim has two, or there is no label at all.
     """
     if labels is None or (isinstance(labels, str) and labels in plugins.known("claim_labels")):
         return labels
@@ -89,26 +91,42 @@ def known_labels(labels: Any) -> Labels | None:
             f"labels: no column {', '.join(lacking)}. Found: {', '.join(read.columns)}. Expected report (the example's"
             " id), text and correct, as in the frame that dualread.confidences returns with `spans`."
         )
-    return read.frame.select(pl.col(names).cast(pl.String)).drop_nulls("correct")
+    table = read.frame.select(pl.col(names).cast(pl.String))
+    cells = zip(read.rows, table["correct"], strict=True)
+    correct = [label_of(cell, f"{read.source}: row {row}") for row, cell in cells]
+    known = table.with_columns(pl.Series("correct", correct, dtype=pl.Boolean)).drop_nulls("correct").unique()
+    if known.is_empty():
+        raise DataError(f"{read.source}: no row has a label in the column 'correct'. Fill in true or false.")
+    twice = known.filter(pl.struct("report", "text").is_duplicated()).sort("report", "text")
+    for report, text, _ in twice.iter_rows():
+        raise DataError(f"{read.source}: {text!r} of report {report!r} has two labels. Keep one of them.")
+    return known.sort("report", "text")
 
 
 def claims_frame(
     long: pl.DataFrame,
     tables: Sequence[Path],
+    manifests: Sequence[Path],
     asked: Sequence[UserExample],
     scores: Mapping[str, pl.DataFrame | None],
     labels: Labels | None,
 ) -> pl.DataFrame:
-    """Return one row per claim: report, claim, part, start, end, text, correct, and the columns of methods.
+    """Return one row per claim: report, claim, part, image_id, cluster_id, start, end, text, correct, and others.
+
+    The others are the columns of methods, and those that only the user knows.
 
     Args:
         long: The table of answers of the study, of which each is a claim.
         tables: Its tables of claims, of the parts that are wanted.
+        manifests: The tables of questions of these parts.
         asked: The examples of these parts, in whose order reports are.
         scores: By method, the table of those that give scores alone.
         labels: See `known_labels`.
     """
     claims = pl.concat(pl.read_parquet(table, columns=list(CLAIMS.columns)) for table in tables)
+    clusters = pl.concat(pl.read_parquet(table, columns=["sample_id", "cluster_id"]) for table in manifests)
+    clusters = clusters.rename({"sample_id": "question"})
+    claims = claims.join(clusters, on="question", how="left", validate="m:1", maintain_order="left")
     for method, raw in scores.items():
         of_method = long.filter(method=method).select("sample_id", pl.col("confidence").alias(f"{WIDE}{method}"))
         if raw is not None:
@@ -121,18 +139,21 @@ def claims_frame(
             "part": [example.part for example in asked],
         }
     )
+    others = [column for column in other_columns(asked) if column.name not in (*reports.columns, *_OF_CLAIMS)]
+    reports = reports.with_columns(others)
     rows = reports.join(claims, on="question", how="inner", maintain_order="left_right")
     correct = pl.col("label")
     if not isinstance(labels, str):
         known = pl.DataFrame(schema=["report", "text", "is_known"]).cast(pl.String)
         if labels is not None:
-            known = labels.rename({"correct": "is_known"}).unique(["report", "text"])
+            known = labels.rename({"correct": "is_known"})
         rows = rows.join(known, on=["report", "text"], how="left", maintain_order="left")
         correct = pl.when(pl.col("is_known").is_not_null()).then("label")
     return rows.select(
         "report",
         pl.col("sample_id").str.split("#").list.last().cast(pl.Int64).alias("claim"),
-        *("part", "image_id", "start", "end", "text"),
+        *("part", "image_id", "cluster_id", "start", "end", "text"),
         correct.alias("correct"),
         pl.col(f"^({WIDE}|{WIDE_SCORE}).*$"),
+        *(column.name for column in others),
     )

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from dualread.apps.answer.claims import Labels, claims_frame, entry_of, known_labels, with_references
-from dualread.apps.answer.examples import PARTS, UserExample, numbered, read_examples, write
+from dualread.apps.answer.examples import PARTS, UserExample, numbered, other_columns, read_examples, write
 from dualread.apps.answer.jobs import Jobs
 from dualread.apps.answer.study import (
     DATASET,
@@ -106,8 +106,8 @@ def confidences(
         further columns. Where a method could not be fitted, its column is null. An answer that does not exist, or of
         which nothing is left in canonical form, has no confidence, and `reason` says why; a study's own tables keep
         what readers say of it, as the paper does. With `spans`, one row per claim, in the order of the texts: report
-        (the example's id), claim (0, 1, ...), part, image_id, start, end, text, correct (null without a label), and the
-        columns of methods. `dualread.evaluate` takes these frames.
+        (the example's id), claim (0, 1, ...), part, image_id, cluster_id, start, end, text, correct (null without a
+        label), the columns of methods, and the examples' own. `dualread.evaluate` takes these frames.
 
     Raises:
         ConfigError: A method, prompt or setting is unknown or wrong.
@@ -182,7 +182,8 @@ def _answers(
     raw = (pl.read_parquet(jobs.predictions(name)) if name in uncalibrated else None for name in methods)
     scores, wanted = dict(zip(methods, raw, strict=True)), [example for example in asked if example.part in parts]
     if study.datasets[DATASET].claims is not None:
-        return claims_frame(long, [jobs.claims(split) for split in splits], wanted, scores, labels)
+        claims, manifests = ([table(split) for split in splits] for table in (jobs.claims, jobs.manifest))
+        return claims_frame(long, claims, manifests, wanted, scores, labels)
     return _frame(long, wanted, scores)
 
 
@@ -223,12 +224,7 @@ def _frame(long: pl.DataFrame, asked: Sequence[UserExample], scores: Mapping[str
     why = [why_no_answer(answer, canonical(answer or "")) for answer in joined["answer"]]
     joined = joined.with_columns(reason=pl.Series(why, dtype=pl.String))
     joined = joined.with_columns(pl.when(pl.col("reason").is_null()).then(pl.col(_OF_METHODS)))
-    other_columns = {name: None for example in asked for name in example.others}
-    others = [
-        pl.Series(name, [example.others.get(name) for example in asked], strict=False)
-        for name in other_columns
-        if name not in joined.columns
-    ]
+    others = [column for column in other_columns(asked) if column.name not in joined.columns]
     chosen = joined.select("sample_id", "part", *_OF_ANSWERS[1:], pl.col(_OF_METHODS), "reason")
     if chosen["answer_type"].null_count() == len(chosen):  # which `evaluate` would refuse, once answers are graded
         chosen = chosen.drop("answer_type")

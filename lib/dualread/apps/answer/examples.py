@@ -70,6 +70,12 @@ class UserExample:
         return self.record["id"]
 
 
+def other_columns(examples: Sequence[UserExample]) -> list[pl.Series]:
+    """Return the columns that only the user knows; null for an example that has no such column."""
+    names = {name: None for example in examples for name in example.others}
+    return [pl.Series(name, [example.others.get(name) for example in examples], strict=False) for name in names]
+
+
 def read_examples(examples: Any, name: str, *, part: str | None = None) -> list[UserExample]:
     """Return the examples of a frame (polars, pandas, pyarrow, datasets), an iterable of dicts, or a file.
 

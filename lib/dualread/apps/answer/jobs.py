@@ -61,6 +61,10 @@ class Jobs:
         """Return the table of a method's confidences, which says why where there are none."""
         return Path(self._artifacts.of_actor("predictions", _RUN, method)).with_name("predictions.parquet")
 
+    def manifest(self, split: str) -> Path:
+        """Return the table of the questions of a split."""
+        return Path(self._artifacts.at("manifests", DATASET, split)).with_name("manifest.parquet")
+
     def claims(self, split: str) -> Path:
         """Return the table of the claims of the reports of a split."""
         return Path(self._artifacts.of_actor("graded", _RUN, DATASET, split, "original")).with_name("claims.parquet")

@@ -151,11 +151,7 @@ def _dataset(prompt: str, claims: Mapping[str, Any] | None) -> dict[str, Any]:
         "source": {"folder": DATASET},
         "settings": {"files": {"rows": "rows.jsonl"}},
         "splits": list(PARTS.values()),
-        "roles": {
-            "train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2},
-            "validation": "validation",
-            "test": "test",
-        },
+        "roles": {"train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2}, "validation": "validation", "test": "test"},
         "pairing": None,
         "seed": 0,
         "prompt": prompt,
@@ -224,7 +220,8 @@ def check_examples(
         if without and methods:
             raise DataError(
                 f"{fitted} the part {part!r}, where {len(without)} of {len(of_part)} examples have no reference answer,"
-                f" such as {without[0]}. Add their reference answers, or leave them out.{others}"
+                f" such as {without[0]}. Add their reference answers (with `spans`, the `labels` of their claims), or"
+                f" leave them out.{others}"
             )
         images = {name for example in of_part for name in example.record["image"]}
         if part == "fit" and methods and len(images) < _FEWEST_IMAGES:

@@ -96,10 +96,18 @@
       row.addEventListener("click", () => select(index));
       return row;
     }));
-    const right = shown.filter((index) => verdicts.right(reading(index))).length;
-    const wrong = shown.filter((index) => verdicts.wrong(reading(index))).length;
-    at("count").textContent =
-      `${shown.length} of ${data.questions.length} questions (${data.split}): ${right} right, ${wrong} wrong`;
+    at("count").textContent = `${shown.length} of ${data.questions.length} questions (${data.split}): ${counted()}`;
+  }
+
+  /** How many of the shown answers, or of their claims, are right. */
+  function counted() {
+    const readings = shown.map(reading);
+    const [right, wrong] = [verdicts.right, verdicts.wrong].map((verdict) => readings.filter(verdict).length);
+    const reports = readings.filter(({ answer }) => answer && answer[3]);
+    if (!reports.length) return `${right} right, ${wrong} wrong`;
+    const labels = reports.flatMap(({ answer }) => answer[3].map((claim) => claim[2]));
+    const [supported, unsupported, none] = [true, false, null].map((kind) => labels.filter((of) => of === kind).length);
+    return `${labels.length} claims: ${supported} supported, ${unsupported} unsupported, ${none} without a label`;
   }
 
   function mark(answer) {

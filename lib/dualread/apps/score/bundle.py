@@ -166,11 +166,7 @@ class ReaderSource:
 
 
 def find(
-    reader: str | Path,
-    *,
-    revision: str | None = None,
-    with_checkpoint: bool = True,
-    plugins: str | Sequence[str] = (),
+    reader: str | Path, *, revision: str | None = None, with_checkpoint: bool = True, plugins: str | Sequence[str] = ()
 ) -> ReaderSource:
     """Return the readers that `reader` names.
 

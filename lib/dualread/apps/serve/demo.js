@@ -113,8 +113,8 @@
 
   // A row of a table: a confidence on each image, and the drop.
   function confidences(label, values, properties) {
-    const cells = values.map(({ confidence, imputed }) => {
-      if (confidence === null) return element("td", "none");
+    const cells = values.map(({ confidence, imputed, reason }) => {
+      if (confidence === null) return element("td", reason ? `none: ${reason}` : "none");
       const meter = element("meter", "", { min: 0, max: 1, value: confidence, ariaHidden: "true" });
       return element("td", [meter, ` ${confidence.toFixed(4)}${imputed ? " (the method has no value here)" : ""}`]);
     });
@@ -127,11 +127,32 @@
     return values.length > 1 && first !== null && second !== null ? signed(first - second) : "";
   }
 
-  // Show one choice, or those of the image and of the second one.
-  function show(choices) {
+  function table(header, rows) {
+    return element("table", [
+      element("thead", element("tr", header.map((text) => element("th", text, { scope: "col" })))),
+      element("tbody", rows),
+    ]);
+  }
+
+  // A report has a confidence for each of its claims, and none as a whole.
+  function reports(all) {
+    const decisions = { true: "Keep", false: "Do not keep", null: "Undecided" };
+    const tables = all.map(({ claims }, i) => [
+      element("h3", i ? "On the second image" : "On the image"),
+      table(["Claim", "Confidence", "Decision"], claims.map((claim) => {
+        const judged = confidences(claim.text, [claim]);
+        judged.append(element("td", decisions[claim.keep]));
+        return judged;
+      })),
+    ]);
+    const n = all.map(({ claims }) => (claims.length === 1 ? "1 claim" : `${claims.length} claims`));
+    return [element("h2", `Report: ${n.join(", on the second image ")}`), ...tables.flat()];
+  }
+
+  // An answer has a confidence, its parts, and what other methods say.
+  function answers(all) {
     const method = at("form").dataset.method;
-    const all = choices.map((choice) => choice.dualread);
-    const [{ answer, confidence, threshold, abstain, notes, methods }] = all;
+    const [{ answer, confidence, threshold, abstain, methods }] = all;
     const shown = (text) => (text === null ? "none" : text);
     const fallen = drop(all);
     const sure = confidence === null ? "no confidence" : `confidence ${confidence.toFixed(4)}`;
@@ -143,27 +164,28 @@
     const part = (name) => all.map((judged) => ({ confidence: judged[name] }));
     const of = (name) => all.map((judged) => judged.methods[name] ?? { confidence: null });
     const header = ["", "Image", ...(all.length > 1 ? ["Second image", "Drop"] : [])];
-    const answers = all.map((judged) => element("td", shown(judged.answer)));
-    const rows = [row("Answer", all.length > 1 ? [...answers, element("td")] : answers)];
+    const said = all.map((judged) => element("td", shown(judged.answer)));
+    const rows = [row("Answer", all.length > 1 ? [...said, element("td")] : said)];
     if (hasParts) rows.push(confidences("PSR, before the answer", part("psr")));
     if (hasParts) rows.push(confidences("PER, after the answer", part("per")));
     for (const name of Object.keys(methods).filter((other) => other !== method)) rows.push(confidences(name, of(name)));
     const both = hasParts ? `${method}, both together` : method;
     rows.push(confidences(both, part("confidence"), { className: "chosen" }));
+    return [element("h2", title), element("p", [element("strong", decision), `: ${why}`]), table(header, rows)];
+  }
+
+  // Show one choice, or those of the image and of the second one.
+  function show(choices) {
+    const all = choices.map((choice) => choice.dualread);
+    const [{ claims, notes }] = all;
     const remarks = [...notes.map((note) => `Note: ${note}`), ...all.slice(1).flatMap((judged) => (
       judged.notes.filter((note) => !notes.includes(note)).map((note) => `Note on the second image: ${note}`)))];
-    const said = choices.flatMap(({ message, dualread }, i) => [
+    const said = choices.flatMap(({ message }, i) => [
       element("p", `About the ${i ? "second image" : "image"}`, { className: "quiet" }),
       element("pre", message.content ?? message.refusal),
-      ...(dualread.claims ?? []).map((claim) => element("p", `${claim.confidence?.toFixed(4) ?? "none"}: ${claim.text}`)),
     ]);
     at("result").replaceChildren(
-      element("h2", title),
-      element("p", [element("strong", decision), `: ${why}`]),
-      element("table", [
-        element("thead", element("tr", header.map((text) => element("th", text, { scope: "col" })))),
-        element("tbody", rows),
-      ]),
+      ...(claims === null ? answers(all) : reports(all)),
       ...remarks.map((remark) => element("p", remark, { className: "caution" })),
       element("details", [element("summary", "All that the actor said"), ...said]),
     );

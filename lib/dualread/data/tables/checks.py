@@ -50,7 +50,7 @@ def checked(
     known = [column.name for column in typed]
     if table.rows.is_empty():
         raise DataError(f"{table.source}: has no rows. Found the columns {', '.join(table.columns[:20]) or 'none'}.")
-    _refuse_misspelled(table, known, options, declared)
+    _refuse_misspelled(table, [*known, CLAIM] if is_graded else known, options, declared)
     answers = CheckedTable(
         source=table.source,
         frame=_renamed(table, options.names(declared), options),

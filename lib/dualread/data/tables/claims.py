@@ -34,7 +34,9 @@ def named_claims(table: CheckedTable) -> CheckedTable:
             f"{CLAIM} {first[CLAIM]!r} of {REPORT} {first[REPORT]!r} is in rows {', '.join(map(str, rows[:5]))};"
             " expected one row per claim and method. Number the claims of a report: 0, 1, 2."
         )
-    if table.has("start", "end"):
+    if table.has("start") or table.has("end"):
+        for name in ("start", "end"):
+            table.need(name, "which says with the other one where a claim is")
         _check_spans(table, frame.sort(*place, REPORT, "start", "end", "row"), [*place, REPORT])
     return table.with_column(pl.concat_str(REPORT, pl.lit("#"), CLAIM).alias("sample_id"))
 

@@ -121,7 +121,9 @@ class PairShifts:
         return Variance(value=value, df=0.0 if InEffect(self.n, 2).reason else self.n - 1.0, n=self.n)
 
 
-def pair_shifts(values: np.ndarray, source: np.ndarray, donor: np.ndarray) -> PairShifts:
+def pair_shifts(
+    values: np.ndarray, source: np.ndarray, donor: np.ndarray, counts: np.ndarray | float = 1.0
+) -> PairShifts:
     """Return the shifts of the mean of `values` over pairs of images.
 
     Args:
@@ -129,6 +131,7 @@ def pair_shifts(values: np.ndarray, source: np.ndarray, donor: np.ndarray) -> Pa
             multiples of 1/2, so that their sums are exact and do not depend on the order of the rows.
         source: int [n], the pair's source image, in [0, n_images).
         donor: int [n], its donor image. An image has the same number in both roles.
+        counts: float64 [n], how many values of the mean the pair's value is the sum of; by default one.
 
     Raises:
         ValueError: No pair is in the set.
@@ -140,20 +143,22 @@ def pair_shifts(values: np.ndarray, source: np.ndarray, donor: np.ndarray) -> Pa
     first, second = np.minimum(source, donor), np.maximum(source, donor)
     couples = np.unique(first * n_images + second, return_inverse=True)[1]
     held, sides = values[chosen], (source[chosen], donor[chosen])
+    held_counts = np.broadcast_to(counts, values.shape)[chosen].astype(np.float64)
+    mean = float(held.sum()), float(held_counts.sum())
     # A pair of an image with itself is one row of this image.
     twice = np.where(sides[0] == sides[1], 0.0, 1.0)
-    totals, counts = (
+    totals, n_values = (
         np.bincount(sides[0], weight, n_images) + np.bincount(sides[1], weight * twice, n_images)
-        for weight in (held, np.ones(len(held)))
+        for weight in (held, held_counts)
     )
     n_couples = int(couples.max()) + 1
     in_couple = couples[chosen]
     return PairShifts(
-        images=_shifts_of_mean(totals, counts, held),
+        images=_shifts_of_mean(totals, n_values, mean),
         pairs=_shifts_of_mean(
-            np.bincount(in_couple, held, n_couples), np.bincount(in_couple, minlength=n_couples), held
+            np.bincount(in_couple, held, n_couples), np.bincount(in_couple, held_counts, n_couples), mean
         ),
-        n=min(effective_number(np.bincount(side)) for side in sides),
+        n=min(effective_number(np.bincount(side, held_counts)) for side in sides),
     )
 
 
@@ -206,10 +211,10 @@ def _sum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return both
 
 
-def _shifts_of_mean(totals: np.ndarray, counts: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the shifts of a mean, given the sum and the number of each cluster's values."""
+def _shifts_of_mean(totals: np.ndarray, counts: np.ndarray, mean_of: tuple[float, float]) -> np.ndarray:
+    """Return the shifts of a mean, given the sum and the number of each cluster's values, and of all."""
     # A cluster that has all rows leaves none. Its shift is 0, and so is the variance; its degrees of freedom are 0.
-    total, n = float(values.sum()), len(values)
+    total, n = mean_of
     rest = n - counts
     mean = total / n
     without = np.divide(total - totals, rest, out=np.full(len(counts), mean), where=rest > 0)

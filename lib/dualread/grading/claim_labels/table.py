@@ -44,7 +44,7 @@ def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[
     for number, row in enumerate(rows_of(source, ("question", "text"), ("condition", "label"), str(settings.path)), 1):
         where = f"{settings.path}: row {number}: {row['question']}"
         key = (row["question"], row.get("condition") or "original", row["text"])
-        label = _label(row.get("label"), where)
+        label = label_of(row.get("label"), where)
         if label is not None and labels.setdefault(key, label) != label:
             raise DataError(f"{where}: {row['text']!r} has another label in a row above. Keep one of them.")
     given = [labels.get((claim.sample_id, claim.condition, claim.text)) for claim in claims]
@@ -62,8 +62,13 @@ def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[
     return [label if other is None else other for label, other in zip(assumed, given, strict=True)]
 
 
-def _label(cell: str | None, where: str) -> bool | None:
-    word = (cell or "").strip().lower()
+def label_of(cell: str | None, where: str) -> bool | None:
+    """Return what a cell says, None where it is empty; tables with missing numbers have 1.0 and 0.0.
+
+    Raises:
+        DataError: It says something else; `where` is what the error names.
+    """
+    word = (cell or "").strip().lower().removesuffix(".0")
     if word and word not in (*_TRUE, *_FALSE):
         raise DataError(
             f"{where}: the label is {cell!r}. Expected one of {', '.join(_TRUE)} or {', '.join(_FALSE)}, or nothing"

@@ -18,22 +18,7 @@ from typing import Any
 
 from dualread.grading.spans.base import Report, Span
 
-_ABBREVIATIONS = {
-    "approx",
-    "ca",
-    "cf",
-    "dr",
-    "e.g",
-    "fig",
-    "i.e",
-    "incl",
-    "max",
-    "min",
-    "mr",
-    "mrs",
-    "prof",
-    "vs",
-}
+_ABBREVIATIONS = {"approx", "ca", "cf", "dr", "e.g", "fig", "i.e", "incl", "max", "min", "mr", "mrs", "prof", "vs"}
 _END = re.compile(r"[.!?]+[\"'”’)\]]*(?=\s|$)|\n+")
 _MARK = re.compile(r"\s*(?:[-*•–]\s+|\(?[0-9]{1,2}[.)]\s+)?")
 _WORD_BEFORE = re.compile(r"[^\s(\[\"“]*$")

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from dualread.evaluation.answer_metrics import IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG, IMPUTED_SHARE
+from dualread.evaluation.controls import OF_FORCED_CLAIMS
 from dualread.evaluation.metric import AnswerMetric, Metric
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import latex_table
 from dualread.reporting.tables.entries import DASH, Float, Inline, Number, TwoLines, plain
@@ -20,6 +22,10 @@ _BY_CHANCE = (
     "above the 95th percentile of theirs. Means over data sets have no such mark."
 )
 
+FORCED = (
+    "Fixed prefix: CCG-AUC of claims that are supported on the source image and not on the donor's, on which the same "
+    "report is forced. Both: of claims that are supported on both."
+)
 # A method without a confidence in more than this share of the answers is not compared with others.
 MOST_IMPUTED = 0.9
 _PASSED_OVER = (
@@ -51,6 +57,13 @@ CONTRASTS_CSV: Mapping[str, Any] = {
     **dict.fromkeys(("n", "n_clusters", "n_undefined"), pl.Int64),
     **dict.fromkeys(("short", "printed", "reason"), pl.String),
 }
+
+
+def on_donors(values: Iterable[Key], natural: str | None, strict: str | None) -> dict[Metric, str | None]:
+    """Return the CCG-AUCs by which methods are compared: of answers, with these heads, or of claims."""
+    if OF_FORCED_CLAIMS[0].name in {key.metric for key in values}:
+        return dict.fromkeys(OF_FORCED_CLAIMS)
+    return {NATURAL_CCG_AUC: natural, STRICT_CCG_AUC: strict}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,10 +55,7 @@ build = sheet.Sheet(
     name="claims",
     floats=sheet.backbones,
     label=lambda at: at.backbone.name,
-    rows=[
-        sheet.DATASETS,
-        sheet.METHODS,
-    ],
+    rows=[sheet.DATASETS, sheet.METHODS],
     columns=lambda at: [
         *sheet.columns_here(list(REPORT_COUNTS.values()), "Reports and claims"),
         *sheet.columns_here([ACCURACY, AUROC, BRIER], "Labeled claims"),

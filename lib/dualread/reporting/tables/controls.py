@@ -41,10 +41,7 @@ build = sheet.Sheet(
     name="controls",
     floats=sheet.backbones,
     label=lambda at: at.backbone.name,
-    rows=[
-        sheet.DATASETS,
-        sheet.METHODS,
-    ],
+    rows=[sheet.DATASETS, sheet.METHODS],
     columns=lambda at: [
         *sheet.columns_here(_DONOR, "CCG-AUC, donor image"),
         *sheet.columns_here(_SHUFFLED, "Shuffled image"),

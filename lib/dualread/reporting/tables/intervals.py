@@ -6,20 +6,21 @@ Not in the paper, which prints the spread over seeds alone. One float per backbo
 from dataclasses import replace
 
 from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
+from dualread.evaluation.controls import OF_FORCED_CLAIMS
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
-from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables import _sheet as sheet
-from dualread.reporting.tables.cells import Cell
+from dualread.reporting.tables.cells import FORCED, Cell, on_donors
 from dualread.reporting.tables.entries import DASH, Joined
 from dualread.reporting.tables.values import Key, limits, printed
 
 READS = "contrasts"
-_METRICS = {
-    **dict.fromkeys((AUROC, BRIER, SQUARED_CALIBRATION_ERROR)),
-    **{NATURAL_CCG_AUC: "Natural CCG", STRICT_CCG_AUC: "Strict CCG"},
-}
 _ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor {units}."
+
+
+def _metrics(at: sheet.RowContext) -> dict[Metric, str | None]:
+    of_pairs = on_donors(at.values, "Natural CCG", "Strict CCG")
+    return {**dict.fromkeys((AUROC, BRIER, SQUARED_CALIBRATION_ERROR)), **of_pairs}
 
 
 def _cell(at: sheet.RowContext, _: Metric, key: Key) -> Cell | None:
@@ -34,13 +35,14 @@ def _cell(at: sheet.RowContext, _: Metric, key: Key) -> Cell | None:
 
 def _caption(at: sheet.RowContext) -> list[str]:
     where = "OOD (means with equal weight over data sets)" if at.dataset is sheet.OOD else at.dataset.label
-    keys = [row.key._replace(metric=metric.name) for row in sheet.methods(at) for metric in _METRICS]
+    keys = [row.key._replace(metric=metric.name) for row in sheet.methods(at) for metric in _metrics(at)]
     has_few = any(key in at.values and at.values[key].short for key in keys)
     return [
         f"Intervals of {at.backbone.label}, {where}, study {at.layout.study}.",
         "Mean over seeds and, in brackets, the 95% interval of that mean over other {units}, for these seeds.",
         sheet.INTERVALS,
         CAPTIONS[SQUARED_CALIBRATION_ERROR.name],
+        *([FORCED] if set(OF_FORCED_CLAIMS) <= _metrics(at).keys() else []),
         *([_ALONE] if at.dataset is not sheet.OOD and has_few else []),
     ]
 
@@ -52,7 +54,7 @@ build = sheet.Sheet(
     ),
     label=lambda at: f"{at.backbone.name}:{at.dataset.name}",
     rows=[sheet.METHODS],
-    columns=lambda at: sheet.columns_here({**_METRICS, **dict.fromkeys(sheet.further(at.values))}),
+    columns=lambda at: sheet.columns_here({**_metrics(at), **dict.fromkeys(sheet.further(at.values))}),
     caption=_caption,
     cell=_cell,
     of_contrasts=True,

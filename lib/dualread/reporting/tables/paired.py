@@ -9,23 +9,20 @@ from collections.abc import Iterable, Mapping
 
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.metric import Metric
-from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, further, places
-from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes
+from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes, on_donors
 from dualread.reporting.tables.entries import DASH, Float, Gap, Heading, Indented, Joined, Line, TableRow
 from dualread.reporting.tables.values import Key, Value, limits, printed
 from dualread.schema.tables import LabeledDataset, Layout
 
 READS = "contrasts"
-_METRICS = {
-    **{AUROC: "ΔAUROC", BRIER: "ΔBrier"},
-    **{NATURAL_CCG_AUC: "ΔNatural CCG", STRICT_CCG_AUC: "ΔStrict CCG"},
-}
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
     """Return the table of the contrasts that `layout` names. It is no sheet: one contrast has two or three rows."""
-    metrics = {**_METRICS, **{metric: f"Δ{metric.head}" for metric in further(values)}}
+    of_pairs = on_donors(values, "Natural CCG", "Strict CCG")
+    metrics = dict.fromkeys((AUROC, BRIER)) | of_pairs | dict.fromkeys(further(values))
+    metrics = {metric: f"Δ{head or metric.head}" for metric, head in metrics.items()}
     body: list[Line] = []
     printed: list[Cell] = []
     for backbone in layout.backbones:

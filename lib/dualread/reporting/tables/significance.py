@@ -11,9 +11,9 @@ from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
-from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 from dualread.reporting.tables import _sheet as sheet
-from dualread.reporting.tables.cells import Cell
+from dualread.reporting.tables.cells import FORCED, Cell, on_donors
 from dualread.reporting.tables.entries import DASH, Gap, PValues, TwoLines
 from dualread.reporting.tables.values import Key, number, p_text, printed
 
@@ -21,12 +21,14 @@ READS = "contrasts"
 COMPARES_ONE = True  # the table's entry in the config names the method
 
 LEVEL = 0.05
-_METRICS = {
-    **dict.fromkeys((AUROC, BRIER, SQUARED_CALIBRATION_ERROR)),
-    **{NATURAL_CCG_AUC: "Natural", STRICT_CCG_AUC: None},
-}
-# There is no room for a tenth column.
-_OF_MEANS = {metric: head for metric, head in _METRICS.items() if metric != SQUARED_CALIBRATION_ERROR}
+
+
+def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
+    of_pairs = on_donors(at.values, "Natural", None)
+    # There is no room for a tenth column.
+    metrics, of_means = {AUROC: None, BRIER: None, SQUARED_CALIBRATION_ERROR: None}, {AUROC: None, BRIER: None}
+    in_distribution = sheet.columns_of([at.layout.id_dataset], {**metrics, **of_pairs})
+    return [*in_distribution, *sheet.columns_of([sheet.OOD], {**of_means, **of_pairs})]
 
 
 def _floats(at: sheet.RowContext) -> Iterator[sheet.RowContext]:
@@ -77,7 +79,7 @@ def _caption(at: sheet.RowContext) -> list[str]:
         f"retrained actors. Bold: all p-values below {number(LEVEL)}, and not underpowered. "
         "≤: the smallest p-value that the number of resamples can give.",
         CAPTIONS[SQUARED_CALIBRATION_ERROR.name],
-        "Natural and Strict: CCG-AUC.",
+        "Natural and Strict: CCG-AUC." if NATURAL_CCG_AUC in on_donors(at.values, None, None) else FORCED,
     ]
 
 
@@ -92,7 +94,7 @@ build = sheet.Sheet(
             gap=Gap.SPACE,
         )
     ],
-    columns=lambda at: [*sheet.columns_of([at.layout.id_dataset], _METRICS), *sheet.columns_of([sheet.OOD], _OF_MEANS)],
+    columns=_columns,
     caption=_caption,
     cell=_cell,
     head=lambda at, labels, columns: sheet.head_of(at, [labels[0]._replace(head=f"{_compared(at)} −")], columns),
