@@ -137,5 +137,5 @@ def test_kernel_entropy_is_theirs_of_the_classes_and_not_of_their_probabilities(
         for short, label in (("entail", "ENTAILMENT"), ("contra", "CONTRADICTION"))
     }
     entropy = -ours(seen, "readers.semantic_uncertainty", k=K, t=0.3)
-    np.testing.assert_allclose(entropy, KernelLanguageEntropy(t=0.3)(hard), atol=1e-7)
+    np.testing.assert_allclose(entropy, KernelLanguageEntropy(t=0.3)(hard), atol=1e-9)
     assert np.abs(entropy - KernelLanguageEntropy(t=0.3)(theirs)).max() > 0.01
