@@ -5,16 +5,16 @@ folder of the model, unless it is on the hub. Answers of equal canonical form ar
 alone are compared. Where a judge's reply in either order says neither yes nor no, the pair has no verdict.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from pathlib import Path
+from typing import Any
 
 from dualread import plugins
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.artifacts.tensors import lazy_tensors
 from dualread.models.meaning import CLASSES, embeddings, entailments, greedy_replies
-from dualread.models.service.judging import judge_request
-from dualread.models.service.requests import ServiceRequest
+from dualread.models.service.requests import ServiceRequest, judge_request
 from dualread.models.service.responses import Found, read_responses
 from dualread.readers.groups import canonical_samples
 from dualread.readers.join import OF_GRADED, OF_MANIFEST, committed, join_answers
@@ -58,15 +58,14 @@ def compared_answers(spec: GroupAnswersSpec, inputs: Mapping[str, Path]) -> list
 
 def judge_requests(spec: GroupAnswersSpec, pairs: Sequence[Pair]) -> Iterator[ServiceRequest]:
     """Yield what a service is asked about `pairs`: each in its order, then each in the other one."""
-    service, grader = spec.groups.service, spec.groups.grader
-    assert service, "the judge is a service"
-    assert grader, "a judge has a grader"
+    service, grader = spec.groups.service, str(spec.groups.grader)
+    assert service is not None, "the judge is a service"
     for (question, *both), text in zip([*pairs, *pairs], _judge_texts(spec, pairs), strict=True):
         name = f"{question} {' / '.join(both)}"
         yield judge_request(grader, text, name=name, model=service.model, body=service.body)
 
 
-def _meanings(spec: GroupAnswersSpec, pairs: Sequence[Pair], inputs: Mapping[str, Path]) -> list[Meaning]:
+def _meanings(spec: GroupAnswersSpec, pairs: Sequence[Pair], inputs: Mapping[str, Path]) -> Iterable[Meaning]:
     from dualread.models.backbones.checkpoint import download
 
     groups = spec.groups
@@ -79,23 +78,24 @@ def _meanings(spec: GroupAnswersSpec, pairs: Sequence[Pair], inputs: Mapping[str
     if spec.grader is not None:
         return _verdicts(spec, greedy_replies(folder, _judge_texts(spec, pairs)))
     before = (f"{question} " if question else "" for question, *_ in pairs)
-    texts = [(start + first, start + second) for start, (_, first, second) in zip(before, pairs, strict=True)]
-    return _compared(texts, folder, groups)
+    return _compared([(start + a, start + b) for start, (_, a, b) in zip(before, pairs, strict=True)], folder, groups)
 
 
 def _judge_texts(spec: GroupAnswersSpec, pairs: Sequence[Pair]) -> list[str]:
-    assert spec.grader is not None, "a judge has a grader"
-    ask = plugins.load_module(spec.grader.module).question
-    in_order = [ask(question, second, [first]) for question, first, second in pairs]
-    return [*in_order, *(ask(question, first, [second]) for question, first, second in pairs)]
+    ask, swapped = _grader(spec).question, ((question, b, a) for question, a, b in pairs)
+    return [ask(question, second, [first]) for question, first, second in chain(pairs, swapped)]
 
 
-def _verdicts(spec: GroupAnswersSpec, replies: Sequence[str]) -> list[Meaning]:
-    """Return what the replies to `_judge_texts` say of each pair."""
+def _verdicts(spec: GroupAnswersSpec, replies: Sequence[str]) -> Iterator[Meaning]:
+    """Yield what the replies to `_judge_texts` say of each pair."""
+    verdicts = list(map(_grader(spec).verdict, replies))
+    for both in zip(verdicts[: len(verdicts) // 2], verdicts[len(verdicts) // 2 :], strict=True):
+        yield (None, None) if None in both else (sum(both) / 2, all(both))
+
+
+def _grader(spec: GroupAnswersSpec) -> Any:
     assert spec.grader is not None, "a judge has a grader"
-    verdicts = list(map(plugins.load_module(spec.grader.module).verdict, replies))
-    orders = zip(verdicts[: len(verdicts) // 2], verdicts[len(verdicts) // 2 :], strict=True)
-    return [(None, None) if None in both else (sum(both) / 2, all(both)) for both in orders]
+    return plugins.load_module(spec.grader.module)
 
 
 def _compared(pairs: Sequence[tuple[str, str]], folder: Path, groups: Groups) -> list[Meaning]:

@@ -50,7 +50,7 @@ def test_each_pair_is_asked_once_in_both_orders_when_its_samples_are_there(judge
     service.behave = lambda _, body: completion("yes") if body["model"] == "a-judge" else reply(body)
     assert sent(judged, service) == 0
     assert not of_judge(service.bodies)
-    assert "2 shards have no samples yet about which a judge is asked: run this again then" in ask()[1]
+    assert "further requests are about 2 answers, or shards of samples, that are not there yet" in ask()[1]
     for split in ("validation", "test"):
         sample(split, 3, ["lung", "liver"])
     assert sent(judged, service) == 0

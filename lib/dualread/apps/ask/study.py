@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -15,9 +16,8 @@ from dualread.artifacts.tables import read_table
 from dualread.data.questions.audit import LINKED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import asked
-from dualread.models.service.judging import judge_body
-from dualread.models.service.requests import ServiceRequest, body_of, image_url, requests_of
-from dualread.models.service.responses import Found, read_responses
+from dualread.models.service.requests import ServiceRequest, body_of, image_url, judge_body, requests_of
+from dualread.models.service.responses import Found, Responses, read_responses
 from dualread.schema.answers import Service, ShardSpec
 from dualread.schema.columns import MANIFEST, PAIRS
 from dualread.schema.groups import GroupAnswersSpec
@@ -35,25 +35,18 @@ _README = """Put the output files of the service here: JSON lines (*.jsonl) in t
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRequests(RequestBatch):
-    """Requests of a study."""
+    """Requests of a study; so many answers, or shards of samples, are `waiting`, that is not there yet to ask about."""
 
     name: str
+    waiting: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardRequests(StudyRequests):
-    """The requests of a shard or view; `waiting` answers are not there yet, about which the view will ask."""
+    """The requests of a shard or view."""
 
     shard: ShardOrView
     manifest: Path
-    waiting: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgeRequests(StudyRequests):
-    """What a judge is asked about samples, each text once; `waiting` shards have none yet."""
-
-    waiting: int
 
 
 class Asking:
@@ -73,14 +66,10 @@ class Asking:
             if actor.answers is not None and name in self._shards.answering
         }
         artifacts = StudyArtifacts(config, self._shards, f"results/{config.study}", lambda *_: "")
-        entries = [entry for run in artifacts.runs() for entry in artifacts.group_answers(run)[1]]
-        self._judged: dict[Path, list[tuple[GroupAnswersSpec, dict[str, Path]]]] = {}
-        for entry in entries:
-            spec = GroupAnswersSpec.from_spec(entry["spec"], entry["output"])
-            if (service := spec.groups.service) is not None:
-                inputs = {name: Path(path) for name, path in entry["inputs"].items() if name != "responses"}
-                self._judged.setdefault(Path(service.folder), []).append((spec, inputs))
-        self.folders = list(dict.fromkeys((*self._actors.values(), *self._judged)))
+        entries = (entry for run in artifacts.runs() for entry in artifacts.group_answers(run)[1])
+        self._judged = [entry for entry in entries if "responses" in entry["inputs"]]
+        of_judges = [Path(entry["inputs"]["responses"]).parent for entry in self._judged]
+        self.folders = list(dict.fromkeys((*self._actors.values(), *of_judges)))
         if not self.folders:
             raise ConfigError(
                 f"{config.study}: no method judges an actor whose answers are given. Expected"
@@ -89,9 +78,9 @@ class Asking:
 
     def batches(self, folder: Path) -> Iterator[StudyRequests]:
         """Yield what is asked whose answers are in `folder`, each view after the answers that it is about."""
-        if folder in self._judged:
-            yield self._judging(folder)
         responses = read_responses(folder / "responses")
+        if judged := [entry for entry in self._judged if Path(entry["inputs"]["responses"]).parent == folder]:
+            yield _judging(judged, responses)
         actors = [actor for actor, its_folder in self._actors.items() if its_folder == folder]
         for backbone, actor in product(self.config.backbones, actors):
             service = self._shards.service(backbone, actor)
@@ -120,30 +109,6 @@ class Asking:
                     replied=replied,
                     waiting=unanswered[shard[:3]] if about is not None else 0,
                 )
-
-    def _judging(self, folder: Path) -> JudgeRequests:
-        """Return what a judge is asked about the samples that are there."""
-        judged = self._judged[folder]
-        there = [(spec, inputs) for spec, inputs in judged if all(path.is_file() for path in inputs.values())]
-
-        def requests() -> Iterator[ServiceRequest]:
-            asked = set[str]()
-            for spec, inputs in there:
-                rows = compared_answers(spec, {name: path.parent for name, path in inputs.items()})
-                for request in judge_requests(spec, list(dict.fromkeys(pair for _, pair in rows))):
-                    if request.custom_id not in asked:
-                        asked.add(request.custom_id)
-                        yield request
-
-        replied = Found(read_responses(folder / "responses"))
-        deque(replied.replies(requests()), maxlen=0)  # looks them all up
-        return JudgeRequests(
-            name=f"which answers mean the same ({folder})",
-            requests=requests,
-            body=judge_body,
-            replied=replied,
-            waiting=len(judged) - len(there),
-        )
 
     def _requests(
         self, shard: ShardOrView, spec: ShardSpec, service: Service, about: Mapping[str, str] | None
@@ -182,6 +147,29 @@ class Asking:
         return folder
 
 
+def _judging(entries: Sequence[Mapping[str, Any]], responses: Responses) -> StudyRequests:
+    """Return what a judge is asked about the samples that are there, each text once."""
+    there = []
+    for entry in entries:
+        files = {name: Path(path) for name, path in entry["inputs"].items() if name != "responses"}
+        if all(file.is_file() for file in files.values()):
+            spec = GroupAnswersSpec.from_spec(entry["spec"], entry["output"])
+            there.append((spec, {name: file.parent for name, file in files.items()}))
+
+    def requests() -> Iterator[ServiceRequest]:
+        asked = set[str]()
+        for spec, inputs in there:
+            for request in judge_requests(spec, [pair for _, pair in compared_answers(spec, inputs)]):
+                if request.custom_id not in asked:
+                    asked.add(request.custom_id)
+                    yield request
+
+    replied = Found(responses)
+    deque(replied.replies(requests()), maxlen=0)  # looks them all up
+    name, waiting = "which answers mean the same", len(entries) - len(there)
+    return StudyRequests(name=name, requests=requests, body=judge_body, replied=replied, waiting=waiting)
+
+
 def written(asking: Asking) -> Iterator[str]:
     """Write what is still to be asked into each folder of answers, in place of what was written before.
 
@@ -208,9 +196,10 @@ def written(asking: Asking) -> Iterator[str]:
         (folder / "responses/README.txt").write_text(_README, encoding="utf-8")
         for file, n in write_requests(folder, batches):
             yield f"wrote {file}: {n} requests"
-        if unsampled := sum(batch.waiting for batch in batches if isinstance(batch, JudgeRequests)):
-            yield f"{unsampled} shards have no samples yet about which a judge is asked: run this again then"
-        if waiting := sum(batch.waiting for batch in batches if isinstance(batch, ShardRequests)):
-            yield f"up to {waiting} further requests are about answers that are not there yet: run this again then"
-        elif not unsampled and not any(batch.replied.n_missing for batch in batches):
+        if waiting := sum(batch.waiting for batch in batches):
+            yield (
+                f"further requests are about {waiting} answers, or shards of samples, that are not there yet: run this"
+                " again then"
+            )
+        elif not any(batch.replied.n_missing for batch in batches):
             yield f"{folder}: everything is answered"

@@ -19,8 +19,7 @@ from dualread.data.tables.contract import ANSWERS
 from dualread.data.tables.files import read_file
 from dualread.errors import DataError
 from dualread.grading.canonical import is_correct
-from dualread.models.service.judging import judge_body, judge_request
-from dualread.models.service.requests import ServiceRequest
+from dualread.models.service.requests import ServiceRequest, judge_body, judge_request
 from dualread.models.service.responses import Found, read_responses
 from dualread.schema.base import Wire
 

@@ -16,13 +16,7 @@ Second answer: {answer}"""
 
 
 def question(question: str, answer: str, references: Sequence[str]) -> str:
-    """Return what the model is asked.
-
-    Args:
-        question: The question about the image.
-        answer: The second answer.
-        references: The first answer; the second one may mean any of several.
-    """
+    """Return what the model is asked: whether `answer`, the second one, means the same as one of `references`."""
     return _TEXT.format(
         question=quoted(question), references=" or ".join(map(quoted, references)), answer=quoted(answer)
     )
