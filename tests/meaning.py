@@ -1,4 +1,4 @@
-"""Untrained models of meaning of real architectures: classifiers of pairs of texts, and encoders."""
+"""Untrained models of meaning of real architectures: classifiers of pairs of texts, encoders, and judges."""
 
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from transformers import (
     BertModel,
     DebertaV2Config,
     DebertaV2ForSequenceClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
     PreTrainedTokenizerFast,
 )
 
@@ -35,15 +37,23 @@ def encoder(folder: Path, *, with_head: bool = False) -> Path:
     return _saved(model, folder)
 
 
-def _saved(model, folder: Path) -> Path:
+def chat_model(folder: Path, template: str | None = "[CLS]{{ messages[0]['content'] }}[SEP]") -> Path:
+    """A Llama whose words are those of questions and answers."""
+    torch.manual_seed(0)
+    sizes = {**SIZES, "max_position_embeddings": 256, "eos_token_id": 4}
+    return _saved(LlamaForCausalLM(LlamaConfig(**sizes)), folder, template)
+
+
+def _saved(model, folder: Path, template: str | None = None) -> Path:
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     ends = [("[CLS]", 2), ("[SEP]", 3)]
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=ends
     )
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
-    ).save_pretrained(folder)
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+    fast.chat_template = template
+    fast.save_pretrained(folder)
     model.save_pretrained(folder)
     return folder

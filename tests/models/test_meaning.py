@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 from dualread.errors import ArtifactError
-from dualread.models.meaning import embeddings, entailments
+from dualread.models.meaning import LONGEST_REPLY, embeddings, entailments, greedy_replies
 from tests import meaning
 
 TEXTS = ["left lung", "the upper left lung", "liver", "where is the right heart", "heart"]
@@ -38,7 +38,24 @@ def test_a_vector_is_the_mean_of_the_states_of_the_text_alone(tmp_path, capsys):
     assert "1 texts are longer than the 24 tokens that BertModel reads" in capsys.readouterr().err
 
 
+def test_a_judge_replies_by_its_most_probable_tokens(tmp_path):
+    folder = meaning.chat_model(tmp_path / "judge")
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
+    replies, ends = [], model.generation_config.eos_token_id
+    for text in TEXTS:
+        ids = tokenizer(f"[CLS]{text}[SEP]", add_special_tokens=False)["input_ids"]
+        start = len(ids)
+        while len(ids) < start + LONGEST_REPLY and ids[-1] != ends:
+            with torch.inference_mode():
+                ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
+        replies.append(tokenizer.decode(ids[start:], skip_special_tokens=True))
+    assert len({*replies}) > 1
+    assert greedy_replies(folder, TEXTS) == replies
+
+
 def test_other_models_are_refused(tmp_path):
+    with pytest.raises(ArtifactError, match="has no chat template"):
+        greedy_replies(meaning.chat_model(tmp_path / "base", template=None), ["left"])
     for folder, said in (
         (
             meaning.encoder(tmp_path / "other", with_head=True),

@@ -676,6 +676,20 @@ MUTANTS = (
     ),
     # --- meaning and labels
     Mutant(
+        "a pair without a verdict counts as different",
+        "stages/group_answers.py",
+        "yield (None, None) if None in both else (sum(both) / 2, all(both))",
+        "yield (sum(map(bool, both)) / 2, all(both))",
+        ("stages/test_group_answers.py",),
+    ),
+    Mutant(
+        "a question without a verdict is fitted on",
+        "readers/base.py",
+        "known = np.flatnonzero(~unclear)",
+        "known = np.arange(len(unclear))",
+        ("stages/test_group_answers.py",),
+    ),
+    Mutant(
         "one direction is enough for two answers to mean the same",
         "stages/group_answers.py",
         "least = 0.75 if groups.neutral else 1.0",

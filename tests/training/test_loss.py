@@ -139,15 +139,47 @@ def test_variants_of_the_loss_follow_their_formulas(answered, steps, monkeypatch
 
 @pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)  # of Gemma 3, TRL itself shifts the token types
 def test_trl_as_it_is_learns_the_same(several, steps, monkeypatch):
-    job, completions = several
+    assert_trl_learns_the_same(*several, steps, monkeypatch, REWARDS)
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize(
+    "variant",
+    [
+        *({"loss_type": loss} for loss in ("grpo", "dapo", "bnpo", "dr_grpo")),
+        *({"scale_rewards": "batch", "loss_type": loss} for loss in ("grpo", "bnpo")),
+        {"scale_rewards": "none", "loss_type": "dapo", "mask_truncated_completions": True},
+        *(
+            {"num_iterations": 2, "mask_truncated_completions": True, "loss_type": loss, "scale_rewards": scale}
+            for loss, scale in (("grpo", "none"), ("dapo", "batch"), ("bnpo", "group"), ("dr_grpo", "batch"))
+        ),
+    ],
+    ids=lambda variant: "-".join(map(str, variant.values())),
+)
+@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
+def test_trl_as_it_is_learns_the_same_by_every_variant(answered, steps, monkeypatch, variant):
+    make, ids = answered
+    completions = [before + block for before, block in ids] * 2
+    completions[2] = completions[2][:-1]  # as if it was cut
+    monkeypatch.setattr(_grpo_trainer, "roll_out", lambda *_, **__: completions)
+    rewards = [*REWARDS, 3.0, 0.0, 0.0, 1.0]  # two groups of other deviations than that of both
+    reward = types.SimpleNamespace(CONTRACT="single", reward=lambda found, **_: rewards[: len(found)])
+    job = make("actor", reward=reward, **{**SETTINGS, "learning_rate": 0.003}, **variant)
+    job = dataclasses.replace(job, settings=job.settings.model_copy(update={"prompts_per_step": 2}))
+    assert variant.items() <= vars(arguments(job)).items()  # by which TRL's trainer is told, too
+    assert_trl_learns_the_same(job, completions, steps, monkeypatch, rewards)
+
+
+def assert_trl_learns_the_same(job, completions, steps, monkeypatch, rewards):
     train(job)
     ours = list(steps)
     steps.clear()
     monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", lambda self, *_, **__: (completions, None))
-    order = trainer.training_order(3, steps=2, prompts_per_step=1, seed=job.seed)
+    n, rollouts = job.settings.prompts_per_step, 2 // job.settings.num_iterations
+    order = trainer.training_order(3, steps=rollouts, prompts_per_step=n, seed=job.seed)
     plain = GRPOTrainer(
         model=load(job.checkpoint, job.model),
-        reward_funcs=[lambda completions, **_: REWARDS[: len(completions)]],
+        reward_funcs=[lambda completions, **_: rewards[: len(completions)]],
         args=arguments(dataclasses.replace(job, scratch=job.scratch / "plain")),
         train_dataset=trainer._dataset(job.questions, job.references, job.images, order),
         processing_class=load_processor(job.checkpoint, job.model),

@@ -18,7 +18,7 @@ from benchmarks import gallery
 from dualread.apps import main as program
 from dualread.apps.evaluate import evaluation
 from dualread.evaluation import planning
-from tests import families
+from tests import families, meaning
 from tests.test_docs import PAGES, WRITTEN_BY_COMMANDS, read
 from tests.tiny import image
 from tests.workflow.checkout import ROOT, Checkout
@@ -206,8 +206,9 @@ def states(checkout: Path) -> dict[str, tuple[int, int]]:
 
 
 def write_model_and_questions(folder: Path) -> None:
-    """Write what docs/your-model.md supposes beside the repository: a checkpoint, and questions about ten images."""
+    """Write what pages suppose beside the repository: checkpoints of a model and of a classifier, and questions."""
     families.build("llava", folder / "my-model")
+    meaning.classifier(folder / "nli")
     (folder / "questions").mkdir()
     lines = ["image,question,reference_answers,split"]
     for k, split in enumerate(["train"] * 6 + ["validation"] * 2 + ["test"] * 2):

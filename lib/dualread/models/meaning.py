@@ -1,7 +1,7 @@
-"""Models of meaning: whether one text follows from another, and how similar texts are.
+"""Models of meaning: whether one text follows from another, how similar texts are, and what a judge replies.
 
-Both compute in float32, in batches of texts of similar length, and read at most as many tokens as they have positions.
-Without such a model in a folder, functions raise an ArtifactError.
+The first two compute in float32, in batches of texts of similar length, and read at most as many tokens as they have
+positions. Without such a model in a folder, functions raise an ArtifactError.
 """
 
 import functools
@@ -16,12 +16,13 @@ from dualread.progress import say, track
 
 # What a class adds to the similarity of two texts, per direction (Nikitin et al. 2024, section 4).
 CLASSES = {"entailment": 1.0, "neutral": 0.5, "contradiction": 0.0}
+LONGEST_REPLY = 16  # tokens
 _BATCH = 64
 
 
 def entailments(folder: Path, pairs: Sequence[tuple[str, str]]) -> list[str]:
     """Return what a classifier says of each (premise, hypothesis): the most probable of `CLASSES`."""
-    tokenizer, model = _opened(folder, classifies=True)
+    tokenizer, model = _opened(folder, "AutoModelForSequenceClassification")
     labels = {index: str(label).lower() for index, label in model.config.id2label.items()}
     if sorted(labels.values()) != sorted(CLASSES):
         raise ArtifactError(
@@ -36,12 +37,32 @@ def entailments(folder: Path, pairs: Sequence[tuple[str, str]]) -> list[str]:
 
 def embeddings(folder: Path, texts: Sequence[str]) -> np.ndarray:
     """Return an encoder's mean of the last states of each text's tokens, float64 [n, D], of length 1."""
-    tokenizer, model = _opened(folder, classifies=False)
+    tokenizer, model = _opened(folder, "AutoModel")
     vectors: dict[int, np.ndarray] = {}
     for rows, output, mask in _outputs(tokenizer, model, [(text,) for text in texts]):
         means = ((output.last_hidden_state.double() * mask).sum(dim=1) / mask.sum(dim=1)).cpu().numpy()
         vectors.update(zip(rows, means / np.linalg.norm(means, axis=1, keepdims=True), strict=True))
     return np.array([vectors[row] for row in range(len(texts))])
+
+
+def greedy_replies(folder: Path, texts: Sequence[str]) -> list[str]:
+    """Return what a chat model replies to each text: its most probable tokens, at most 16. Each is asked alone."""
+    import torch
+    from transformers import GenerationConfig
+
+    tokenizer, model = _opened(folder, "AutoModelForCausalLM")
+    if tokenizer.chat_template is None:
+        raise ArtifactError(f"{folder}: its tokenizer has no chat template. Give a model that was trained for chats.")
+    ends = model.generation_config.eos_token_id or tokenizer.eos_token_id
+    plain = GenerationConfig(max_new_tokens=LONGEST_REPLY, eos_token_id=ends, pad_token_id=tokenizer.pad_token_id)
+    replies = []
+    for text in track(texts, len(texts), "asking the judge (texts)"):
+        turns = [{"role": "user", "content": text}]
+        asked = tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=True, return_tensors="pt")
+        with torch.inference_mode():
+            ids = model.generate(**asked.to(model.device), generation_config=plain)
+        replies.append(tokenizer.decode(ids[0, asked["input_ids"].shape[1] :], skip_special_tokens=True))
+    return replies
 
 
 def _outputs(tokenizer: Any, model: Any, texts: Sequence[tuple[str, ...]]) -> Iterator[tuple[list[int], Any, Any]]:
@@ -61,12 +82,13 @@ def _outputs(tokenizer: Any, model: Any, texts: Sequence[tuple[str, ...]]) -> It
 
 
 @functools.lru_cache(maxsize=1)  # a job has one model for all shards
-def _opened(folder: Path, *, classifies: bool) -> tuple[Any, Any]:
+def _opened(folder: Path, opened_by: str) -> tuple[Any, Any]:
     """Return the tokenizer and the model of a checkpoint; no weight that is used is missing."""
     import torch
-    from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+    import transformers
+    from transformers import AutoTokenizer
 
-    kind: Any = AutoModelForSequenceClassification if classifies else AutoModel
+    kind: Any = getattr(transformers, opened_by)
     loading = {"dtype": torch.float32, "output_loading_info": True, "use_safetensors": True}
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -76,7 +98,7 @@ def _opened(folder: Path, *, classifies: bool) -> tuple[Any, Any]:
             f"{folder}: cannot be opened by {kind.__name__} ({in_a_line(error)}). Expected a checkpoint of"
             " transformers with its tokenizer, and weights as safetensors."
         ) from error
-    if missing := sorted(name for name in report["missing_keys"] if classifies or "pooler" not in name):
+    if missing := sorted(name for name in report["missing_keys"] if opened_by != "AutoModel" or "pooler" not in name):
         raise ArtifactError(
             f"{folder}: lacks the weights {', '.join(missing[:5])} of {type(model).__name__}, which would be random."
             " Give a checkpoint that was trained for this."

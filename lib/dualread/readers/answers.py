@@ -23,8 +23,9 @@ COLUMNS = (
 )
 # The columns of `Answers.tokens`: what the replay's index says about each answer's tokens.
 TOKENS = ("token_log_probs", "answer_positions")
-# Of two answers in the order of code points: their similarity, at most 1, and whether they mean the same.
-Pairs = Mapping[tuple[str, str], tuple[float, bool]]
+# Of two answers in the order of code points: their similarity, at most 1, and whether they mean the same; None without
+# a verdict.
+Pairs = Mapping[tuple[str, str], tuple[float | None, bool | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +156,12 @@ class Answers:
                 " of a study; `dualread score` keeps no tokens."
             )
         return [row.to_numpy() for row in self.tokens[name]]
+
+    def without_verdict(self) -> np.ndarray:
+        """Return whether a view of groups has no verdict of a pair of the answer's samples, bool [n]."""
+        pairs = [view.pairs for view in self.views if view.pairs is not None]
+        unclear = [(None, None) in answer.values() for of_view in pairs for answer in of_view]
+        return np.array(unclear, dtype=np.bool_).reshape(len(pairs), len(self)).max(axis=0, initial=False)
 
     def take(self, index: np.ndarray) -> "Answers":
         """Return the answers at the integer positions `index`."""

@@ -78,7 +78,7 @@ class Scores:
 
     Attributes:
         score: float64 [n], finite; higher is more confident. The scale is free; a reader with a temperature gives
-            log-odds.
+            log-odds. What `score` below returns is NaN where a judge gave no verdict of samples, and imputed.
         confidence: float64 [n], the probability in [0, 1] that the answer is correct.
         imputed: bool [n], true where the reader has no value and the confidence is 0.5 instead.
     """
@@ -136,6 +136,9 @@ def fit(
             raise UnfittedError(f"{role} ({parent.provenance.get('method', parent.module)}): {parent.unfitted}")
     reader = load(module)
     try:
+        if (unclear := examples.answers.without_verdict()).any():
+            known = np.flatnonzero(~unclear)
+            examples = Examples(answers=examples.answers.take(known), correct=examples.correct[known])
         if hasattr(reader, "weights_of"):
             weights = reader.weights_of(actor)
         else:
@@ -165,10 +168,17 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     """
     if reader.unfitted is not None:
         raise ReaderError(f"{reader.module}: there is no fitted reader: {reader.unfitted}")
-    scores: Scores = load(reader.module).score(reader, _seen_by(reader, answers))
+    seen = _seen_by(reader, answers)
+    scores: Scores = load(reader.module).score(reader, seen)
     _check_type(scores, Scores, f"{reader.module}: score")
     _check_scores(scores, answers, reader.module)
-    return scores
+    if not (unclear := seen.without_verdict()).any():
+        return scores
+    return Scores(
+        score=np.where(unclear, np.nan, scores.score),
+        confidence=np.where(unclear, 0.5, scores.confidence),
+        imputed=scores.imputed | unclear,
+    )
 
 
 def _seen_by(reader: FittedReader, answers: Answers) -> Answers:

@@ -87,4 +87,5 @@ def _pair(answer: str, compared: str, pairs: Pairs | None) -> tuple[float, bool]
     """Return how similar two canonical answers are, and whether they count as the same."""
     if answer == compared or pairs is None:
         return float(answer == compared), answer == compared
-    return pairs[min(answer, compared), max(answer, compared)]
+    similarity, same = pairs[min(answer, compared), max(answer, compared)]
+    return similarity or 0.0, bool(same)  # without a verdict, the answer's value is not taken (`readers.base.score`)

@@ -145,11 +145,12 @@ GROUPS = Schema(
         "sample_id": column(pl.String, "the question"),
         "answer": column(pl.String, "a canonical answer; the lesser of the two in the order of code points"),
         "other": column(pl.String, "the other one"),
-        "similarity": column(
+        "similarity": nullable(
             pl.Float64,
-            "by entailment, the mean of both directions: 1 entailed, 0.5 neutral, 0 contradicted; else the cosine",
+            "by entailment, the mean of both directions: 1 entailed, 0.5 neutral, 0 contradicted; by embedding, the"
+            " cosine; by judge, the share of both orders in which they mean the same; null without a verdict",
         ),
-        "same": column(pl.Boolean, "whether they count as the same answer"),
+        "same": nullable(pl.Boolean, "whether they count as the same answer; null without a verdict of a judge"),
     },
 )
 
@@ -250,8 +251,10 @@ PREDICTIONS = Schema(
         "actor": column(pl.String, "config name of the actor"),
         "seed": column(pl.Int64, "seed of the actor; 0 if the actor has none"),
         "method": column(pl.String, "config name of the confidence method"),
-        "score": column(
-            pl.Float64, "raw score, finite, higher = more confident; on the method's own scale, such as log-odds"
+        "score": nullable(
+            pl.Float64,
+            "raw score, finite, higher = more confident; on the method's own scale, such as log-odds; null where a"
+            " judge of its samples gave no verdict",
         ),
         "confidence": column(pl.Float64, "probability of being correct, in [0, 1]"),
         "imputed": column(pl.Boolean, "whether the method had no valid value here, so that 0.5 replaces it"),

@@ -55,7 +55,7 @@ def _score_shard(
         "split",
         "condition",
         *(pl.lit(value, pl.Int64 if name == "seed" else pl.String).alias(name) for name, value in spec.run.items()),
-        pl.Series("score", scores.score, pl.Float64),
+        pl.Series("score", scores.score, pl.Float64).fill_nan(None),
         pl.Series("confidence", as_float64(scores.confidence), pl.Float64),
         pl.Series("imputed", scores.imputed, pl.Boolean),
     )

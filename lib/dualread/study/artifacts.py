@@ -213,10 +213,15 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
             groups: Any = self._study.views[shard[3]].groups  # only such views are made here
             return self.entry(
                 self.of_shard("views", w, shard),
-                GroupAnswersSpec(**shard_fields((*shard[:2], "/".join(shard[2:]))), groups=groups),
+                GroupAnswersSpec(
+                    **shard_fields((*shard[:2], "/".join(shard[2:]))),
+                    groups=groups,
+                    grader=groups.grader and plugin("graders", groups.grader),
+                ),
                 manifest=self.judged(w, *shard[:2]),
                 graded=self.of_actor("graded", w, *shard[:3]),
-                source=None if groups.source.hub else self.folder(groups.source.folder),
+                source=self.folder(groups.source.folder) if groups.source and not groups.source.hub else None,
+                responses=groups.service and self.folder(f"{groups.service.folder}/responses"),
                 **{f"view/{name}": self.of_actor("views", w, *shard[:3], name) for name in groups.of},
             )
 

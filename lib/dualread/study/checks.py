@@ -328,7 +328,7 @@ def missing_files(config: Config, root: Path) -> Iterator[str]:
             where = f"actors.{name}.checkpoints.{backbone}"
             places |= {f"{where}.{seed}.folder": source.folder for seed, source in of_seeds.items()}
     grouping = ((name, view.groups) for name, view in config.views.items() if view.groups is not None)
-    places |= {f"views.{name}.groups.source.folder": groups.source.folder for name, groups in grouping}
+    places |= {f"views.{name}.groups.source.folder": groups.source.folder for name, groups in grouping if groups.source}
     for where, folder in places.items():
         if folder is not None and not (root / folder).is_dir():
             yield f"{where}: {folder!r}: no such folder under {root}. Put the checkpoint there."

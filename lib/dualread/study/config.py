@@ -197,6 +197,8 @@ def _plugins(config: Config) -> Iterator[tuple[str, str, str, str, Mapping[str, 
         if view.measure is not None:
             where = f"views.{name}.measure"
             yield f"{where}.name", "measures", view.measure.name, f"{where}.settings", view.measure.settings
+        if view.groups is not None and view.groups.grader is not None:
+            yield f"views.{name}.groups.grader", "graders", view.groups.grader, "", None
     for name, method in config.methods.items():
         where = f"methods.{name}"
         yield f"{where}.reader", "readers", method.reader, f"{where}.settings", method.settings

@@ -17,6 +17,7 @@ from dualread_lm_polygraph import adapter
 
 FEATURES: tuple[str, ...] = ("token_log_probs", "answer_positions")
 FITTED_ON = "validation"
+SCORES_UNFITTED = True
 
 
 class Settings(Section):

@@ -1,8 +1,8 @@
 """LM-Polygraph's estimators of sampled completions (docs/estimators.md).
 
 They get the first K samples of the view: the whole completions as texts, the log-probabilities of all their tokens,
-stop token included, and as semantic classes the groups of equal canonical answers of `semantic_uncertainty`. Every
-invalid sample is a class of its own.
+stop token included, and as semantic classes the groups of `semantic_uncertainty`: equal canonical answers, or, with a
+view of `groups`, equal meanings. Every invalid sample is a class of its own.
 
 SemanticEntropy with `class_probability_estimation: frequency` is the entropy of `semantic_uncertainty` times ln K.
 """
@@ -15,12 +15,14 @@ from pydantic import Field
 
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import platt_scores
-from dualread.readers.replies import sampled_answers
+from dualread.readers.groups import sample_groups
 from dualread.schema.base import Section, Wire
 from dualread_lm_polygraph import adapter
 
 FITTED_ON = "validation"
+SCORES_UNFITTED = True
 VIEWS = "score"
+GROUPS = True
 
 
 class Settings(Section):
@@ -48,7 +50,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
 
 
 def classes(samples: list[str | None]) -> list[int]:
-    """Return the number of each sample's class of equal canonical answers; each None is a class of its own."""
+    """Return the number of each sample's class, which `samples` name; each None is a class of its own."""
     keys = [("invalid", i) if answer is None else ("answer", answer) for i, answer in enumerate(samples)]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     return [numbers[key] for key in keys]
@@ -64,8 +66,8 @@ def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
 
 
 def _statistics(answers: Answers, k: int) -> Iterator[adapter.Statistics]:
-    grouped = sampled_answers(answers, k)  # refuses an answer with fewer samples
-    view = answers.only_view()
+    grouped = sample_groups(answers, k)  # refuses an answer with fewer samples
+    [view] = [view for view in answers.views if view.pairs is None]
     read = zip(answers.table["sample_id"], view.completions(), view.completion_log_probs(), grouped, strict=True)
-    for name, texts, log_probs, canonical in read:
-        yield adapter.of_samples(texts[:k], log_probs[:k], classes(canonical), where=name)
+    for name, texts, log_probs, groups in read:
+        yield adapter.of_samples(texts[:k], log_probs[:k], classes(groups), where=name)

@@ -28,7 +28,7 @@ def test_what_is_open_is_written_in_two_rounds(ask):
     assert code == 0
     assert "rlvr: the method" not in said
     assert f"wrote answers/requests-001.jsonl: {FIRST} requests" in said
-    assert f"up to {ABOUT} further requests are about answers that are not there yet" in said
+    assert f"further requests are about {ABOUT} answers, or shards of samples, that are not there yet" in said
     respond(requests())
     _, said = ask()
     assert f"wrote answers/requests-001.jsonl: {ABOUT} requests" in said

@@ -1,8 +1,10 @@
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from dualread.apps.explain import report
 from dualread.apps.explain.cells import find_cell
 from dualread.apps.explain.report import explain_cell
 from dualread.errors import ArtifactError, ConfigError
@@ -31,6 +33,35 @@ def test_a_number_is_the_mean_of_its_seeds(study):
         assert text in Path(file).read_text().splitlines()[int(number) - 1]
     assert "dualread, actor rlvr, seed 17: 0.800000 (on 104 rows of 52 images)" in lines
     assert "dualread, actor rlvr, seed 29: 0.900000 (on 104 rows of 52 images)" in lines
+
+
+@pytest.mark.parametrize(
+    ("table", "subset", "metric", "file", "text"),
+    [
+        ("main", "all", "accuracy", "evaluation/answer_metrics.py", 'name="accuracy"'),
+        ("main", "condition:black", "accuracy", "evaluation/conditions.py", 'name="accuracy"'),
+        ("main", "all", "answers_changed", "evaluation/conditions.py", 'name="answers_changed"'),
+        ("main", "all", "brier_resolution", "evaluation/answer_metrics.py", 'name=f"brier_{part}"'),
+        ("thresholds", "all", "certified_coverage_at_risk_10", "evaluation/thresholds.py", "_at_risk_{percent"),
+        (
+            "claims",
+            "all",
+            "filter_any_kept_at_risk_10",
+            "evaluation/filter_metrics.py",
+            'f"filter_{loss}_{kind}_at_risk',
+        ),
+        ("ccg", "all", "decisive_pairs", "evaluation/pair_metrics.py", '_counted("decisive_pairs"'),
+        ("ccg_denom", "all", "retained_low_percent", "reporting/tables/ccg_denom.py", 'name="retained_low_percent"'),
+    ],
+)
+def test_the_line_that_declares_a_metric(table, subset, metric, file, text):
+    cell = SimpleNamespace(row={"metric": metric, "subset": subset})
+    action = SimpleNamespace(spec={"table": {"module": f"reporting.tables.{table}"}})
+    declared, built = report._code(cell, SimpleNamespace(manifest=SimpleNamespace(action=action)))
+    for place, end, line in ((declared, file, text), (built, f"reporting/tables/{table}.py", "build")):
+        name, number = place.split(" ")[1].split(":")
+        assert name.endswith(end)
+        assert line in Path(name).read_text().splitlines()[int(number) - 1]
 
 
 def test_every_artifact_of_a_run_is_shown_once(study):

@@ -14,7 +14,8 @@ from threading import Thread
 def serving(repositories: dict[str, dict[str, Path]]) -> Iterator[str]:
     """Yield the address of a hub with some repositories: by revision, the folder that the commit holds.
 
-    Whoever has the token "mine" may make repositories, and commit files to their revision "main".
+    Whoever has the token "mine" may make repositories that are not there yet, if they are private, and commit files to
+    their revision "main"; "reader" may look at them. Nothing else can be asked, such as another privacy.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -26,19 +27,26 @@ def serving(repositories: dict[str, dict[str, Path]]) -> Iterator[str]:
 
         def do_POST(self):
             asked = self.rfile.read(int(self.headers["Content-Length"]))
-            if self.headers.get("Authorization") != "Bearer mine":
+            may = self.headers.get("Authorization")
+            if may not in ("Bearer mine", "Bearer reader"):
                 return self.refuse(401, "Invalid username or password.")
             repository = self.path.partition("?")[0].removeprefix("/api/models/").rpartition("/main")[0]
             if self.path == "/api/repos/create":
-                private = json.loads(asked)["visibility"] == "private"
-                place = json.dumps({"url": f"http://{self.headers['Host']}/owner/mine"}).encode()
-                return self.send(place, "", True) if private else self.refuse(400, "is not private")
+                new = json.loads(asked)
+                name = f"{new['organization']}/{new['name']}"
+                place = json.dumps({"url": f"http://{self.headers['Host']}/{name}"}).encode()
+                if repositories[name]["main"].is_dir():
+                    return self.send(place, "", True, status=409)
+                repositories[name]["main"].mkdir()
+                return self.send(place, "", True) if new["visibility"] == "private" else self.refuse(400, "not private")
             if self.path == "/api/validate-yaml":
                 return self.send(b'{"errors": [], "warnings": []}', "", True)
             if repository.endswith("/preupload"):
                 files = [{"path": file["path"]} for file in json.loads(asked)["files"]]
                 plain = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
                 return self.send(json.dumps({"files": [{**file, **plain} for file in files]}).encode(), "", True)
+            if may == "Bearer reader":
+                return self.refuse(403, "Forbidden")
             folder = repositories[repository.removesuffix("/commit")]["main"]
             for line in map(json.loads, asked.splitlines()):
                 place = folder / line["value"].get("path", "")
@@ -78,8 +86,8 @@ def serving(repositories: dict[str, dict[str, Path]]) -> Iterator[str]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def send(self, content: bytes, commit: str, with_body: bool):
-            self.send_response(200)
+        def send(self, content: bytes, commit: str, with_body: bool, status: int = 200):
+            self.send_response(status)
             self.send_header("ETag", f'"{hashlib.sha1(content).hexdigest()}"')
             self.send_header("X-Repo-Commit", commit)
             self.send_header("Content-Length", str(len(content)))

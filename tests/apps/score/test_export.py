@@ -312,21 +312,24 @@ def test_the_command_exports_and_scores(finished, tmp_path, capsys):
 
 
 def test_a_pushed_bundle_comes_back_from_the_hub_as_it_is_here(finished, tmp_path):
-    out, there = tmp_path / "mine", tmp_path / "hub"
+    out, there, new = tmp_path / "mine", tmp_path / "hub", tmp_path / "new"
     (there / "readers").mkdir(parents=True)
     (there / "readers" / "old.safetensors").touch()
     call = ["export", str(finished.folder), "--backbone", "tiny", "--actor", "rlvr", "--seed", "17", "--out", str(out)]
-    code = f"import sys; from dualread.apps import main; sys.exit(main.main({[*call, '--push', 'owner/mine']!r}))"
-    with serving({"owner/mine": {"main": there}}) as address:
-        for token in ("another", "mine"):
+    with serving({"owner/mine": {"main": there}, "owner/new": {"main": new}}) as address:
+        for token, name in (("another", "mine"), ("reader", "mine"), ("mine", "mine"), ("mine", "new")):
+            code = (
+                f"import sys; from dualread.apps.main import main; sys.exit(main({[*call, '--push', f'owner/{name}']}))"
+            )
             environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": token}
             environment |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
             done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-            if token == "another":
+            if token != "mine":  # a repository is changed as a whole or not at all
                 assert done.returncode == 1
                 assert "cannot be pushed to owner/mine" in done.stderr
                 assert sorted(path.name for path in (there / "readers").iterdir()) == ["old.safetensors"]
-    assert done.returncode == 0, done.stderr
-    commit = hashlib.sha1(b"main").hexdigest()
-    assert f"pushed to owner/mine: dualread score --reader owner/mine --revision {commit}" in done.stdout
-    assert file_table(there) == file_table(out)
+                continue
+            assert done.returncode == 0, done.stderr
+            commit = hashlib.sha1(b"main").hexdigest()
+            assert f"pushed to owner/{name}: dualread score --reader owner/{name} --revision {commit}" in done.stdout
+    assert file_table(there) == file_table(new) == file_table(out)

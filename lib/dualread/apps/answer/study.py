@@ -139,7 +139,13 @@ def study_of(
     of_one = {"datasets": DATASET, "backbones": BACKBONE, "actors": ACTOR, "conditions": "original"}
     merged |= {section: {name: merged[section][name]} for section, name in of_one.items()}
     merged |= {"tables": {}, "figures": None, "contrasts": None, "only": None}
-    return resolve(merged, source="dualread.confidences")
+    study = resolve(merged, source="dualread.confidences")
+    if asked := [name for name, view in study.views.items() if view.groups and view.groups.service]:
+        raise ConfigError(
+            f"views.{asked[0]}.groups.service: no service is asked in a call. Give a `source`, the checkpoint of a"
+            " judge, or run a study, whose services `dualread ask` asks."
+        )
+    return study
 
 
 def _dataset(prompt: str, claims: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -15,11 +16,14 @@ from dualread.artifacts.tables import read_table
 from dualread.data.questions.audit import LINKED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import asked
-from dualread.models.service.requests import ServiceRequest, body_of, image_url, requests_of
-from dualread.models.service.responses import Found, read_responses
+from dualread.models.service.requests import ServiceRequest, body_of, image_url, judge_body, requests_of
+from dualread.models.service.responses import Found, Responses, read_responses
 from dualread.schema.answers import Service, ShardSpec
 from dualread.schema.columns import MANIFEST, PAIRS
+from dualread.schema.groups import GroupAnswersSpec
 from dualread.schema.study import Config
+from dualread.stages.group_answers import compared_answers, judge_requests
+from dualread.study.artifacts import StudyArtifacts
 from dualread.study.asked import contract_of, shard_spec
 from dualread.study.shards import ShardOrView, StudyShards
 
@@ -30,13 +34,19 @@ _README = """Put the output files of the service here: JSON lines (*.jsonl) in t
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShardRequests(RequestBatch):
-    """The requests of a shard or view; `waiting` answers are not there yet, about which the view will ask."""
+class StudyRequests(RequestBatch):
+    """Requests of a study; so many answers, or shards of samples, are `waiting`, that is not there yet to ask about."""
 
     name: str
+    waiting: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardRequests(StudyRequests):
+    """The requests of a shard or view."""
+
     shard: ShardOrView
     manifest: Path
-    waiting: int
 
 
 class Asking:
@@ -55,16 +65,22 @@ class Asking:
             for name, actor in config.actors.items()
             if actor.answers is not None and name in self._shards.answering
         }
-        self.folders = list(dict.fromkeys(self._actors.values()))
-        if not self._actors:
+        artifacts = StudyArtifacts(config, self._shards, f"results/{config.study}", lambda *_: "")
+        entries = (entry for run in artifacts.runs() for entry in artifacts.group_answers(run)[1])
+        self._judged = [entry for entry in entries if "responses" in entry["inputs"]]
+        of_judges = [Path(entry["inputs"]["responses"]).parent for entry in self._judged]
+        self.folders = list(dict.fromkeys((*self._actors.values(), *of_judges)))
+        if not self.folders:
             raise ConfigError(
                 f"{config.study}: no method judges an actor whose answers are given. Expected"
-                " `answers: {folder: ...}` in an entry of `actors`."
+                " `answers: {folder: ...}` in an entry of `actors`, or a `service` in the `groups` of a view."
             )
 
-    def batches(self, folder: Path) -> Iterator[ShardRequests]:
+    def batches(self, folder: Path) -> Iterator[StudyRequests]:
         """Yield what is asked whose answers are in `folder`, each view after the answers that it is about."""
         responses = read_responses(folder / "responses")
+        if judged := [entry for entry in self._judged if Path(entry["inputs"]["responses"]).parent == folder]:
+            yield _judging(judged, responses)
         actors = [actor for actor, its_folder in self._actors.items() if its_folder == folder]
         for backbone, actor in product(self.config.backbones, actors):
             service = self._shards.service(backbone, actor)
@@ -131,6 +147,29 @@ class Asking:
         return folder
 
 
+def _judging(entries: Sequence[Mapping[str, Any]], responses: Responses) -> StudyRequests:
+    """Return what a judge is asked about the samples that are there, each text once."""
+    there = []
+    for entry in entries:
+        files = {name: Path(path) for name, path in entry["inputs"].items() if name != "responses"}
+        if all(file.is_file() for file in files.values()):
+            spec = GroupAnswersSpec.from_spec(entry["spec"], entry["output"])
+            there.append((spec, {name: file.parent for name, file in files.items()}))
+
+    def requests() -> Iterator[ServiceRequest]:
+        asked = set[str]()
+        for spec, inputs in there:
+            for request in judge_requests(spec, [pair for _, pair in compared_answers(spec, inputs)]):
+                if request.custom_id not in asked:
+                    asked.add(request.custom_id)
+                    yield request
+
+    replied = Found(responses)
+    deque(replied.replies(requests()), maxlen=0)  # looks them all up
+    name, waiting = "which answers mean the same", len(entries) - len(there)
+    return StudyRequests(name=name, requests=requests, body=judge_body, replied=replied, waiting=waiting)
+
+
 def written(asking: Asking) -> Iterator[str]:
     """Write what is still to be asked into each folder of answers, in place of what was written before.
 
@@ -158,6 +197,9 @@ def written(asking: Asking) -> Iterator[str]:
         for file, n in write_requests(folder, batches):
             yield f"wrote {file}: {n} requests"
         if waiting := sum(batch.waiting for batch in batches):
-            yield f"up to {waiting} further requests are about answers that are not there yet: run this again then"
+            yield (
+                f"further requests are about {waiting} answers, or shards of samples, that are not there yet: run this"
+                " again then"
+            )
         elif not any(batch.replied.n_missing for batch in batches):
             yield f"{folder}: everything is answered"

@@ -12,6 +12,7 @@ import polars as pl
 
 from dualread.apps.explain.cells import MethodRun, PrintedCell, find_cell, read_rows, recomputed, runs_of
 from dualread.errors import ArtifactError, ConfigError
+from dualread.evaluation import conditions
 from dualread.plugins import load_module
 from dualread.store.differences import described
 from dualread.store.graph import Graph, Lineage
@@ -78,13 +79,27 @@ def _arithmetic(cell: PrintedCell, runs: Sequence[MethodRun]) -> Iterator[str]:
 def _code(cell: PrintedCell, target: Target) -> Iterator[str]:
     """Yield file and line where the cell's metric is declared, and where its table is built."""
     table = Path(inspect.getfile(load_module(target.manifest.action.spec["table"]["module"])))
-    metrics = sorted(Path(__file__).parents[2].glob("evaluation/*.py"))
-    patterns = {"metric": f'name="{cell.row.get("metric")}"', "table": r"^(def build\(|build = )"}
-    for what, files in {"metric": metrics, "table": [table]}.items():
-        for file in files:
-            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-                if re.search(patterns[what], line):
-                    yield f"{what} {os.path.relpath(file)}:{number}"
+    of_conditions = Path(conditions.__file__)  # where some metrics have the names of others
+    is_condition = str(cell.row.get("subset")).startswith(conditions.PREFIX)
+    declared = [
+        (*meaning, (file == of_conditions) == is_condition, place)
+        for file in (*sorted(of_conditions.parent.glob("*.py")), table)
+        for *meaning, place in _declarations(file, cell.row.get("metric") or "")
+    ]
+    if declared:
+        yield f"metric {max(declared)[-1]}"
+    for number, line in enumerate(table.read_text(encoding="utf-8").splitlines(), start=1):
+        if re.search(r"^(def build\(|build = )", line):
+            yield f"table {os.path.relpath(table)}:{number}"
+
+
+def _declarations(file: Path, metric: str) -> Iterator[tuple[bool, int, str]]:
+    """Yield the lines that name a metric, or a template of it: whether as `name=`, letters that agree, and the line."""
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        for start, name in re.findall(r'(\bname=|\w\(|^    return )f?"([^"]+)"', line):
+            words = re.split(r"\{[^}]*\}", name)
+            if any(words) and re.fullmatch(".+".join(map(re.escape, words)), metric):
+                yield start == "name=", len("".join(words)), f"{os.path.relpath(file)}:{number}"
 
 
 def _value(row: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@ Each distinct (question, answer, reference answers) is asked once. An empty answ
 reference answer is not judged; neither is asked.
 """
 
-import hashlib
 import json
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,14 +19,12 @@ from dualread.data.tables.contract import ANSWERS, TableOptions
 from dualread.data.tables.files import read_file
 from dualread.errors import DataError
 from dualread.grading.canonical import is_correct
-from dualread.models.conditions import Asked
-from dualread.models.service.requests import ServiceRequest
+from dualread.models.service.requests import ServiceRequest, judge_body, judge_request
 from dualread.models.service.responses import Found, read_responses
 from dualread.schema.base import Wire
 
 Case = tuple[str, str, tuple[str, ...]]  # a question, an answer, and its reference answers
 EXACT, CORRECT = "correct_exact", "correct"
-_LONGEST_REPLY = 16  # tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +65,7 @@ class AnswersToJudge:
             ConfigError: There is no such grader.
         """
         self._grader = plugins.load("graders", grader)
-        self._name, self._body = grader, {"model": model, "temperature": 0.0, "max_completion_tokens": _LONGEST_REPLY}
-        self._body |= body
+        self._name, self._model, self._body = grader, model, body
         table = read_file(file)
         answers = checked(table, ANSWERS, TableOptions(alternatives=alternatives), is_graded=False)
         for column in ("question", "answer", "reference_answer"):
@@ -89,20 +85,14 @@ class AnswersToJudge:
         """Yield one request per distinct case, in the order of the rows. Equal cases have equal ids in all tables."""
         for case in dict.fromkeys(case for case in self.cases if case is not None):
             text = self._grader.question(case[0], case[1], list(case[2]))
-            asked = {"grader": self._name, "text": text, "body": self._body}
-            custom_id = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-            named = Asked(sample_id=f"{case[0]} {case[1]}", text=text, image_files=(), image_id="")
-            yield ServiceRequest(custom_id=custom_id, question=named, first=0, n=1, log_probs=False, body=self._body)
+            name = f"{case[0]} {case[1]}"
+            yield judge_request(self._name, text, name=name, model=self._model, body=self._body)
 
     def batch(self, folder: Path) -> RequestBatch:
-        """Return the requests, and which of them are answered in `folder`; a body has text alone."""
+        """Return the requests, and which of them are answered in `folder`."""
         replied = Found(read_responses(folder / "responses"))
         deque(replied.replies(self.requests()), maxlen=0)  # looks them all up
-        return RequestBatch(
-            requests=self.requests,
-            body=lambda request: {**request.body, "messages": [{"role": "user", "content": request.question.text}]},
-            replied=replied,
-        )
+        return RequestBatch(requests=self.requests, body=judge_body, replied=replied)
 
     def judged(self, folder: Path) -> JudgedAnswers:
         """Return what the responses in `folder` say."""

@@ -16,7 +16,9 @@ from urllib.parse import quote
 from dualread.data.images import open_image, read_file, shown_alike
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import Asked
+from dualread.models.meaning import LONGEST_REPLY
 from dualread.schema.answers import Service, ShardSpec
+from dualread.schema.base import Wire
 
 URL = "/v1/chat/completions"
 TOP_LOG_PROBS = 20  # the most that services give
@@ -121,6 +123,20 @@ def _digest(shard: ShardSpec, question: Asked, first: int, body: Mapping[str, An
         "body": {name: value for name, value in body.items() if name not in _NOT_ASKED},
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def judge_request(grader: str, text: str, *, name: str, model: str, body: Wire) -> ServiceRequest:
+    """Return the request of a `text` alone, by which a grader asks a model; errors call it `name`."""
+    body = {"model": model, "temperature": 0.0, "max_completion_tokens": LONGEST_REPLY} | dict(body)
+    asked = {"grader": grader, "text": text, "body": body}
+    custom_id = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    question = Asked(sample_id=name, text=text, image_files=(), image_id="")
+    return ServiceRequest(custom_id=custom_id, question=question, first=0, n=1, log_probs=False, body=body)
+
+
+def judge_body(request: ServiceRequest) -> dict[str, Any]:
+    """Return the body of the call of a `judge_request`."""
+    return {**request.body, "messages": [{"role": "user", "content": request.question.text}]}
 
 
 if TYPE_CHECKING:
