@@ -176,7 +176,7 @@ def _serve(layers: list[dict]) -> ForkedJob | None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children leave nothing behind, and `wait` waits for all of them
     # The end of Snakemake's process comes first: no job is accepted after it.
     while sys.stdin not in (ready := select.select([sys.stdin, *listeners], [], [])[0]):
-        for listener in ready:
+        for listener in (each for each in listeners if each in ready):
             try:
                 connection, _ = listener.accept()
             except OSError:  # it has gone, or too many files are open
