@@ -1,10 +1,8 @@
 """What an actor is asked about a shard or a view of it: which image and prompt, and how its completions are drawn."""
 
-from collections.abc import Mapping
-
 from dualread import plugins
 from dualread.models import prompts
-from dualread.schema.answers import ChosenImage, Decoding, Image, Measure, ShardSpec, View, name_and_settings
+from dualread.schema.answers import ChosenImage, Decoding, Image, ShardSpec, View, name_and_settings
 from dualread.schema.base import ConfiguredPlugin, Plugin, Prompt, Wire
 from dualread.schema.data import ClaimsSpec, plugin_and_settings
 from dualread.schema.study import Config
