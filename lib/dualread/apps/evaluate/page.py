@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from dualread.apps.evaluate.screen import (
 from dualread.evaluation.explained import METRICS
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.reporting.forest import LIMIT_LABEL, VALUES, plot, rows_of, says, scale
+from dualread.reporting.pages import Grid, environment, script_of
 
 _FOLDER = Path(__file__).parent
 _WORDS = {
@@ -44,16 +45,6 @@ _OF_PAIRS = {
     "strict_decisive_pairs": "Strict pairs",
     "strict_ccg_auc": "Strict CCG-AUC",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageTable:
-    """A table of the page: columns, rows of texts, and which columns are numbers."""
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    right: frozenset[int]
 
 
 def values_of(evaluation: Evaluation, cells: EvaluationData) -> pl.DataFrame:
@@ -99,8 +90,6 @@ def render(evaluation: Evaluation, folder: Path, suffixes: Sequence[str]) -> str
         folder: Where the figures of the data sets were written.
         suffixes: The ends of their names, one per data set.
     """
-    from dualread.reporting.pages import environment, script_of  # needs jinja2, which is there where figures are
-
     parts = [_part(evaluation, cells, folder, suffix) for cells, suffix in zip(evaluation.parts, suffixes, strict=True)]
     template = environment(_FOLDER).get_template("evaluate.html.jinja")
     return template.render(
@@ -144,7 +133,7 @@ def _part(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix: s
     }
 
 
-def _tables(evaluation: Evaluation, cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[PageTable]:
+def _tables(evaluation: Evaluation, cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[Grid]:
     if not metrics.filter(metric="natural_ccg_auc")["reason"].eq_missing(NO_PAIRS).all():
         yield _pairs(cells, metrics.filter(subset="all"))
     for table in cells.graded["table"].unique(maintain_order=True):
@@ -158,11 +147,10 @@ def _tables(evaluation: Evaluation, cells: EvaluationData, metrics: pl.DataFrame
         filters = cells.rows_of(evaluation.claim_filter)
         left_out = "".join(f" Left out: {n} ({why})." for why, n in evaluation.left_out.items())
         caption = f"Per report, {about_filters(filters, cells)}.{left_out}"
-        right = frozenset({3, 4, 5, 6, 7})
-        yield PageTable(caption=caption, columns=(*FILTER_HEAD, ""), rows=list(filter_rows(filters)), right=right)
+        yield Grid(caption, (*FILTER_HEAD, ""), list(filter_rows(filters)), range(3, 8))
 
 
-def _pairs(cells: EvaluationData, metrics: pl.DataFrame) -> PageTable:
+def _pairs(cells: EvaluationData, metrics: pl.DataFrame) -> Grid:
     estimates = {(row["method"], row["metric"]): row["estimate"] for row in metrics.iter_rows(named=True)}
     rows = [
         (method, *(number_text(estimates.get((method, name))) for name in _OF_PAIRS))
@@ -171,10 +159,10 @@ def _pairs(cells: EvaluationData, metrics: pl.DataFrame) -> PageTable:
     ]
     caption = "Donor pairs: right on the own image, wrong on the donor's. Strict: with the same answer on both."
     columns = ("Method", *(head.replace("{units}", f"{cells.unit}s") for head in _OF_PAIRS.values()))
-    return PageTable(caption=caption, columns=columns, rows=rows, right=frozenset(range(1, len(columns))))
+    return Grid(caption, columns, rows, range(1, len(columns)))
 
 
-def _wrong_pairs(graded: pl.DataFrame, pairs: pl.DataFrame) -> PageTable:
+def _wrong_pairs(graded: pl.DataFrame, pairs: pl.DataFrame) -> Grid:
     """Return the most common pairs of answer and reference that count as wrong, and how many answers are empty."""
     n_right, n_empty = int(graded["correct"].sum()), graded["answer"].null_count()
     caption = (
@@ -186,10 +174,10 @@ def _wrong_pairs(graded: pl.DataFrame, pairs: pl.DataFrame) -> PageTable:
         (answer, reference, str(n), "one stands in the other" if contained else "")
         for answer, reference, n, contained in pairs.rows()
     ]
-    return PageTable(caption=caption, columns=columns, rows=rows, right=frozenset({2}))
+    return Grid(caption, columns, rows, (2,))
 
 
-def _metrics(metrics: pl.DataFrame) -> PageTable:
+def _metrics(metrics: pl.DataFrame) -> Grid:
     rows = [
         (
             row["metric"],
@@ -203,10 +191,10 @@ def _metrics(metrics: pl.DataFrame) -> PageTable:
         if row["metric"] in METRICS and row["reason"] != NO_PAIRS
     ]
     columns = ("Metric", "Method", "Value", "95% interval", "n", "What it is")
-    return PageTable(caption="Every metric of all answers", columns=columns, rows=rows, right=frozenset({2, 3, 4}))
+    return Grid("Every metric of all answers", columns, rows, (2, 3, 4))
 
 
-def _differences(rows: pl.DataFrame, units: str) -> PageTable:
+def _differences(rows: pl.DataFrame, units: str) -> Grid:
     columns = ("Metric", "Method - baseline", "Difference", "95% interval", "p", "p (Holm)", "")
     made = [
         (
@@ -220,11 +208,10 @@ def _differences(rows: pl.DataFrame, units: str) -> PageTable:
         for row in rows.iter_rows(named=True)
         if row["n"] > 0
     ]
-    caption = f"Differences on the same {units}"
-    return PageTable(caption=caption, columns=columns, rows=made, right=frozenset({2, 3, 4, 5}))
+    return Grid(f"Differences on the same {units}", columns, made, (2, 3, 4, 5))
 
 
-def _thresholds(rows: pl.DataFrame) -> PageTable:
+def _thresholds(rows: pl.DataFrame) -> Grid:
     made = [
         (
             f"{row['target_risk']:g}",
@@ -236,4 +223,4 @@ def _thresholds(rows: pl.DataFrame) -> PageTable:
         for row in rows.iter_rows(named=True)
     ]
     columns = ("Target risk", "Method", "Rule", "Threshold", "Share kept", "Risk of these", "")
-    return PageTable(caption="Answers kept above a threshold", columns=columns, rows=made, right=frozenset({3, 4, 5}))
+    return Grid("Answers kept above a threshold", columns, made, (3, 4, 5))
