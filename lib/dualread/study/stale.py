@@ -56,9 +56,9 @@ class Plan:
     def made(self, output: str) -> Manifest | None:
         """Return the manifest of an artifact; None if it is not there, or damaged."""
         if output not in self._made:
-            self._made[output], path = None, Path(output, MANIFEST_NAME)
+            self._made[output] = None
             with contextlib.suppress(ArtifactError):
-                self._made[output] = read_manifest(path) if path.exists() else None
+                self._made[output] = read_manifest(Path(output, MANIFEST_NAME))
         return self._made[output]
 
     def action(self, output: str, like: Manifest | None) -> Action:
@@ -157,8 +157,7 @@ class Plan:
         if str(path) not in self._raw:
             try:
                 directory = artifact_directory(path)
-                digest = artifact_digest(directory) if directory else raw_digest(path, self.stat_cache)
+                self._raw[str(path)] = artifact_digest(directory) if directory else raw_digest(path, self.stat_cache)
             except ArtifactError as error:
-                digest = str(error)  # the job says it
-            self._raw[str(path)] = digest
+                self._raw[str(path)] = str(error)  # the job says it
         return self._raw[str(path)]
