@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from dualread.grading.options import WAYS, option_of, ways_of
+from dualread.grading.options import WAYS, option_of
 from tests.drawn import few, texts
 
 ORGANS = ["liver", "kidney", "spleen", "heart"]
@@ -82,12 +82,12 @@ def test_an_option_that_is_not_there_has_no_letter():
     ],
 )
 def test_how_a_column_of_gold_answers_names_options(golds, ways):
-    assert ways_of(golds, [ORGANS] * len(golds)) == ways
+    fit = [name for name, way in WAYS.items() if golds and all(way(gold, ORGANS) is not None for gold in golds)]
+    assert tuple(fit) == ways
 
 
 def test_numbers_that_are_texts_of_options_fit_in_several_ways():
     counts = ["1", "2", "3", "4"]
-    assert ways_of(["1", "2"], [counts] * 2) == ("text", "number from 0", "number from 1")
     assert WAYS["text"]("2", counts) == 1
     assert WAYS["number from 0"]("2", counts) == 2
 

@@ -11,7 +11,7 @@ from dualread.apps.main import main
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.copy import restore, write_lock
 from dualread.store.gc import leftovers
-from dualread.store.place import lacking, read_study, register, registered, store_of, write_study
+from dualread.store.place import read_study, register, registered, store_of, write_study
 from dualread.store.record import HOST
 from dualread.store.store import Store
 from tests.store.entries import HOUR, grow_old, publish
@@ -65,12 +65,6 @@ def test_half_a_note_is_as_none(text):
     Path("results/a/study.json").write_text(text)
     assert read_study(Path("results/a")) == {}
     assert store_of("results/a", None).root == Path("results/store")
-
-
-def test_the_keys_that_a_store_lacks():
-    store = Store(Path("results/store"))
-    key = publish(store, "grade", {"a": "1"}).key
-    assert lacking([key, "0" * 64], store) == ["0" * 64]
 
 
 @pytest.fixture

@@ -104,8 +104,8 @@ def test_jobs_are_forked_without_the_packages_of_what_the_store_has(run_of, monk
     asked: list = []
     monkeypatch.setattr(study_run, "start_forkserver", lambda *given, is_found: asked.append(is_found))
     for name in ("start_jobs_at_once", "prefer"):
-        monkeypatch.setattr(study_run, name, lambda *given: None)
-    monkeypatch.setattr(study_run, "jobs_here", lambda *given: [])
+        monkeypatch.setattr(study_run.insides, name, lambda *given: None)
+    monkeypatch.setattr(study_run.insides, "jobs_here", lambda *given: [])
     publish(Store(Path("results/store")), "grade", {"a": "1"})
     places = [{"spec": spec, "output": f"{RESULTS}/{name}"} for name, spec in (("graded", {}), ("other", {"n": 1}))]
     run = run_of()
@@ -128,7 +128,7 @@ def test_a_run_that_ends_names_its_results_and_one_that_cannot_says_so(run_of, c
 
 
 def test_what_a_plan_notes_is_what_was_asked_for_whatever_rules_do_with_the_study(run_of, monkeypatch):
-    monkeypatch.setattr(study_run, "jobs_of", lambda workflow: [])
+    monkeypatch.setattr(study_run.insides, "jobs_of", lambda workflow: [])
     run, settings = run_of(), small()["methods"]
     run._study.methods.clear()
     run._outdated()
@@ -136,7 +136,7 @@ def test_what_a_plan_notes_is_what_was_asked_for_whatever_rules_do_with_the_stud
 
 
 def test_a_dry_run_leaves_what_it_planned_apart(run_of, monkeypatch):
-    monkeypatch.setattr(study_run, "jobs_of", lambda workflow: [])
+    monkeypatch.setattr(study_run.insides, "jobs_of", lambda workflow: [])
     run_of()._outdated()
     noted = read_study(Path(RESULTS))
     assert last_plan(Path(RESULTS)) == Path(RESULTS)
@@ -149,7 +149,7 @@ def test_a_dry_run_leaves_what_it_planned_apart(run_of, monkeypatch):
 
 
 def test_a_plan_that_cannot_be_written_is_one_sentence(run_of, monkeypatch, capsys):
-    monkeypatch.setattr(study_run, "jobs_of", lambda workflow: [])
+    monkeypatch.setattr(study_run.insides, "jobs_of", lambda workflow: [])
 
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, "No space left on device", "results/small/.study.json.1")

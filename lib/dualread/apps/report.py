@@ -7,7 +7,7 @@ from dualread.apps.text import write_page
 from dualread.errors import ArtifactError
 from dualread.store.graph import keys_below, reachable
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import lacking, store_of
+from dualread.store.place import store_of
 
 HELP = "write one HTML page: findings, tables, figures"
 DESCRIPTION = """
@@ -35,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
 
     out, store = options.out or options.study / "report.html", store_of(options.study, options.store)
     text = render(options.study, store, beside=out.parent)
-    if out.exists() and (missing := lacking(reachable(keys_below(options.study / "tables", store), store), store)):
+    behind = reachable(keys_below(options.study / "tables", store), store) if out.exists() else []
+    if missing := [key for key in behind if not store.entry(key).is_dir()]:
         raise ArtifactError(
             f"{out}: left as it is. {store.root} lacks {len(missing):,} of the artifacts behind the tables, such as"
             f" {missing[0][:8]}, so the new page would lack what this one says of them. Give the study's store with"

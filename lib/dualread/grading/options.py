@@ -1,7 +1,7 @@
 """Find the option of a multiple-choice question that a text names: by its text, its letter, or its number.
 
-Options have the letters A, B, C, ... in their order. A column of gold answers names all options in one way, which is
-found from the whole column (`ways_of`), because "1" alone may be the first option, the second, or the text of one.
+Options have the letters A, B, C, ... in their order. A column of gold answers names all options in one way (`WAYS`),
+because "1" alone may be the first option, the second, or the text of one.
 """
 
 import re
@@ -46,34 +46,6 @@ def name_of(options: Sequence[str], place: int) -> str:
     letters = string.ascii_lowercase[: len(options)]
     plain = len(set(forms)) == len(forms) and not any(len(form) == 1 and form in letters for form in forms)
     return options[place] if plain else f"({string.ascii_uppercase[place]}) {options[place]}"
-
-
-def accepted(golds: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
-    """Return gold answers that may be letters with the names of their options (`name_of`) beside them.
-
-    A letter is left out where it could be taken for the text of an option.
-    """
-    names: list[str] = []
-    for gold in golds:
-        place = option_of(gold, options, letters_first=True)
-        name = gold if place is None else name_of(options, place)
-        names += [name] if place is not None and name != options[place] else [gold, name]
-    return tuple(dict.fromkeys(names))
-
-
-def ways_of(golds: Sequence[str], options: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the ways in `WAYS` by which every gold answer names an option of its question.
-
-    Args:
-        golds: One text per question, such as "liver", "A" or "0".
-        options: The options of each question, as many as `golds`.
-
-    Returns:
-        The names in the order of `WAYS`: () if there is no such way, or no question. ("text",) is what grading
-            expects. Of several ways, all are possible, and which one is meant has to be asked.
-    """
-    rows = list(zip(golds, options, strict=True))
-    return tuple(name for name, way in WAYS.items() if rows and all(way(*row) is not None for row in rows))
 
 
 def _by_text(text: str, options: Sequence[str]) -> int | None:

@@ -1,11 +1,11 @@
-"""What HTML pages share: templates, labels, and scripts that a page's security policy names by their digest."""
+"""What HTML pages share: templates, labels, tables, and scripts that a page's security policy names by their digest."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
@@ -18,6 +18,25 @@ class Script:
 
     text: str
     digest: str
+
+
+Row = Sequence[str | int | None]
+
+
+class Grid(NamedTuple):
+    """A plain table of a page; the first column names the row.
+
+    Attributes:
+        caption: Plain text.
+        columns: Their headings.
+        rows: One text or count per column each; None is a dash.
+        right: Positions of the columns with numbers, which are aligned to the right.
+    """
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    right: Collection[int] = ()
 
 
 def environment(folder: Path) -> Environment:

@@ -7,7 +7,6 @@ from typing import Any
 from dualread.errors import ConfigError
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import content
-from dualread.store.graph import Graph
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest
 from dualread.store.place import Target
@@ -43,8 +42,8 @@ def predecessor(found: Target, store: Store) -> str | None:
             if "output" in other and other["output"] == record.get("output"):
                 earlier.append((other["written"], key))
     by_time = [key for written, key in sorted(earlier, reverse=True) if written <= record["written"]]
-    manifests = ((key, Graph(store).manifest(key)) for key in by_time)
-    return next((key for key, made in manifests if made and made.action.stage == found.manifest.action.stage), None)
+    made = ((key, store.find(key)) for key in by_time)
+    return next((key for key, it in made if it and it.action.stage == found.manifest.action.stage), None)
 
 
 def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:

@@ -24,11 +24,6 @@ _NAMED = 3
 _HOW = 'docs/cluster.md, "Share a store"'
 
 
-def is_shared(root: Path) -> bool:
-    """Whether others than its owner may write into the store."""
-    return bool(root.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH))
-
-
 def make_folder(folder: Path, root: Path) -> None:
     """Make a folder of the store `root`, and the folders above it, unless it is there."""
     missing = [path for path in (folder, *folder.parents) if path.is_relative_to(root) and not path.exists()]

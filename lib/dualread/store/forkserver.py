@@ -1,9 +1,10 @@
-"""The processes that import the heavy packages once and fork one child per job (`forked` asks them for it).
+"""The processes that import the heavy packages once and fork the jobs (`forked` asks them for it).
 
 `layers` starts this file as a program, with a plan on its standard input. It imports packages and nothing of dualread:
 every child imports the library afresh, so that the code of a result is the code of its key. A job stops if a package
 was replaced since the run was planned (`runner.check_plan`), so those that were imported here are the right ones. Each
-layer of packages has a process of its own, forked from the one before it.
+layer of packages has a process of its own, forked from the one before it. It forks one process per job, which forks the
+job, passes signals on to it, and tells how it ended.
 
 They end with Snakemake's process, which holds the other end of standard input open. A child dies with the process that
 forked it. The sockets have names in memory only (Linux's abstract names), so nothing can be left behind on a disk.
@@ -15,9 +16,10 @@ import ctypes
 import gc
 import importlib
 import json
+import mmap
 import os
 import runpy
-import selectors
+import select
 import signal
 import socket
 import sys
@@ -33,6 +35,7 @@ _PATIENCE_SECONDS = 10.0
 _PDEATHSIG = 1  # of prctl(2)
 _LIBC = ctypes.CDLL(None)
 _ENVIRONMENT = dict(os.environ)  # before packages add to it
+_HAS_WARNED = mmap.mmap(-1, 1)  # which all processes share
 # Blocked in the servers: sent to a whole group, they are for the jobs, and `forked` passes them on. A child takes them
 # when it has handlers.
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -65,135 +68,77 @@ class ForkedJob:
         runpy.run_module("dualread.store.run", run_name="__main__", alter_sys=True)
 
 
-class Server:
-    """Forks jobs for those who connect to `listeners`, until Snakemake's process ends."""
+def _watched(connection: socket.socket) -> ForkedJob:
+    """Fork the job that somebody asks for, and return it there; here, pass on signals and tell how it ended, and end.
 
-    def __init__(self, listeners: Iterable[socket.socket]) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._children: dict[int, tuple[int, socket.socket]] = {}  # {pidfd: (process, connection)}
-        self._is_ending = self._has_warned = False
-        self._selector.register(sys.stdin.fileno(), selectors.EVENT_READ, self._end)
-        for listener in listeners:
-            self._selector.register(listener, selectors.EVENT_READ, self._accept)
-
-    def serve(self) -> ForkedJob | None:
-        """Return None when Snakemake's process and all children have ended; in each child, return its job."""
-        while not self._is_ending or self._children:
-            events = self._selector.select(_PATIENCE_SECONDS if self._is_ending else None)
-            if not events:
-                self._kill_all(signal.SIGKILL)  # a child does not end when it is asked to
-            # The end of Snakemake's process comes first: no job is accepted after it.
-            for key, _ in sorted(events, key=lambda event: event[0].fileobj != sys.stdin.fileno()):
-                if self._selector.get_map().get(key.fd) == key and (job := key.data(key.fileobj)):
-                    return job
-        return None
-
-    def _accept(self, listener: socket.socket) -> None:
-        """Take a connection; nothing is read of another user's, and nobody is waited for."""
-        try:
-            connection, _ = listener.accept()
-        except OSError:  # it has gone, or too many files are open
-            return
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # process, user, group
-        if int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid():
-            self._selector.register(connection, selectors.EVENT_READ, self._receive)
-        else:
+    Without a job, whoever asked runs it. Whoever asked and is no more was killed, and so is the job then.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    process, descriptors = -1, []  # of the streams, and of the file with all else, which come in one piece
+    try:
+        connection.settimeout(_PATIENCE_SECONDS)
+        _, descriptors, _, _ = socket.recv_fds(connection, 1, 4)
+        with open(descriptors.pop(), "rb") as request:
+            text = os.pread(request.fileno(), _MOST_BYTES, 0)
+        job = ForkedJob(streams=descriptors, **json.loads(text))
+        if _has_environment(job) and (process := _fork()) == 0:
             connection.close()
-
-    def _receive(self, connection: socket.socket) -> ForkedJob | None:
-        """Fork a child for a job, and return the job in the child; without a child, whoever asked runs the job."""
-        self._selector.unregister(connection)
-        descriptors: list[int] = []  # of the streams, and of the file with all else, which come in one piece
-        try:
-            _, descriptors, _, _ = socket.recv_fds(connection, 1, 4)
-            with open(descriptors.pop(), "rb") as request:
-                text = os.pread(request.fileno(), _MOST_BYTES, 0)
-            job = ForkedJob(streams=descriptors, **json.loads(text))
-            if not self._has_environment(job):
-                connection.close()
-            elif self._start(connection):
-                return job
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            connection.close()  # no request; or no memory, or too many processes
+            return job
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        pass  # no request
+    if process > 0:
         _close(descriptors)
-        return None
-
-    def _start(self, connection: socket.socket) -> bool:
-        """Fork a child for a job; return whether this is the child."""
-        if (process := _fork()) == 0:
-            for key in list(self._selector.get_map().values()):  # all that belongs to the server
-                if isinstance(key.fileobj, socket.socket):
-                    key.fileobj.close()
-            for child in self._children:
-                os.close(child)
-            self._selector.close()
-            connection.close()
-            return True
-        child = os.pidfd_open(process)
-        self._children[child] = (process, connection)
-        self._selector.register(child, selectors.EVENT_READ, self._reap)
-        self._selector.register(connection, selectors.EVENT_READ, lambda _: self._signal(child))
-        with contextlib.suppress(OSError):
-            connection.sendall(b"+")
-        return False
-
-    def _has_environment(self, job: ForkedJob) -> bool:
-        """Return whether packages that are imported here are as the job would have them; say once if not."""
-        names = (job.environment.keys() | _ENVIRONMENT.keys()) - _PER_JOB
-        different = sorted(name for name in names if job.environment.get(name) != _ENVIRONMENT.get(name))
-        if different and not self._has_warned:
-            self._has_warned = True
-            reason = f"these variables are not what they were when the run began: {', '.join(different)}"
-            print(f"jobs are not forked, and each imports its packages: {reason}", file=sys.stderr, flush=True)
-        return not different
-
-    def _signal(self, child: int) -> None:
-        """Pass on signals. Whoever asked for the job and is no more was killed, and so is the child then."""
-        connection = self._children[child][1]
-        try:
-            numbers = connection.recv(64)
-        except OSError:
-            numbers = b""
-        if not numbers:
-            self._selector.unregister(connection)
-        for number in numbers or [signal.SIGKILL]:
-            signal.pidfd_send_signal(child, number)
-
-    def _reap(self, child: int) -> None:
-        process, connection = self._children.pop(child)
-        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        self._selector.unregister(child)
-        with contextlib.suppress(KeyError):  # closed by the other side
-            self._selector.unregister(connection)
-        with contextlib.suppress(OSError):
+        code = _ended(process, connection)
+        with contextlib.suppress(OSError):  # closed by the other side
             connection.sendall(str(code).encode())
-        os.close(child)
-        connection.close()
+    os._exit(0)
 
-    def _end(self, stdin: int) -> None:
-        """Accept nothing more, and end the children."""
-        self._is_ending = True
-        self._selector.unregister(stdin)
-        watched = [connection for _, connection in self._children.values()]
-        for key in list(self._selector.get_map().values()):
-            if isinstance(key.fileobj, socket.socket) and key.fileobj not in watched:
-                self._selector.unregister(key.fileobj)
-                key.fileobj.close()
-        self._kill_all(signal.SIGTERM)
 
-    def _kill_all(self, number: int) -> None:
-        for child in self._children:
-            signal.pidfd_send_signal(child, number)
+def _ended(process: int, connection: socket.socket) -> int:
+    """Pass signals on until a job ends, which is asked to when Snakemake's process has; return its exit code."""
+    job, watched, patience = os.pidfd_open(process), {connection, sys.stdin}, None
+    with contextlib.suppress(OSError):
+        connection.sendall(b"+")
+    while job not in (ready := select.select([job, *watched], [], [], patience)[0]):
+        numbers = [] if ready else [signal.SIGKILL]  # it does not end when it is asked to
+        if connection in ready:
+            try:
+                numbers = list(connection.recv(64))
+            except OSError:
+                numbers = []
+            if not numbers:
+                watched.discard(connection)
+                numbers = [signal.SIGKILL]
+        if sys.stdin in ready:
+            watched.discard(sys.stdin)
+            numbers, patience = [*numbers, signal.SIGTERM], _PATIENCE_SECONDS
+        for number in numbers:
+            signal.pidfd_send_signal(job, number)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def _has_environment(job: ForkedJob) -> bool:
+    """Return whether packages that are imported here are as the job would have them; say once if not."""
+    names = (job.environment.keys() | _ENVIRONMENT.keys()) - _PER_JOB
+    different = sorted(name for name in names if job.environment.get(name) != _ENVIRONMENT.get(name))
+    if different and not _HAS_WARNED[0]:
+        _HAS_WARNED[0] = 1
+        reason = f"these variables are not what they were when the run began: {', '.join(different)}"
+        print(f"jobs are not forked, and each imports its packages: {reason}", file=sys.stderr, flush=True)
+    return not different
 
 
 def _fork() -> int:
-    """Fork a child that dies when this process does."""
+    """Fork a child that dies when this process does; return -1 where there is no memory, or too many processes."""
     parent = os.getpid()
     with warnings.catch_warnings():
         # Python 3.12 and later warn of other threads. Those here are started by polars and pyarrow when they are
         # imported: jemalloc's, which are made for forks, and one that removes polars' temporary files.
         warnings.simplefilter("ignore", DeprecationWarning)
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError:
+            process = -1
     if process:
         return process
     _LIBC.prctl(_PDEATHSIG, signal.SIGKILL)
@@ -214,20 +159,40 @@ def _import(names: Iterable[str]) -> None:
 
 
 def _serve(layers: list[dict]) -> ForkedJob | None:
-    """Import the layers, each in a process of its own, and serve its stages; return a job in each child."""
-    n, next_layer = 0, 0
+    """Import the layers, each in a process of its own, and serve its stages; return a job in its process.
+
+    Return None when Snakemake's process and all children have ended.
+    """
+    n = 0
     for n, layer in enumerate(layers, start=1):
         _import(layer["modules"])
         gc.freeze()  # so that a collection in a child does not copy every page
-        if n == len(layers) or (next_layer := _fork()):
+        if n == len(layers) or _fork():
             break
         _close(layer["listeners"])
     for layer in layers[n:]:
         _close(layer["listeners"])
-    job = Server([socket.socket(fileno=number) for number in layers[n - 1]["listeners"]]).serve()
-    if job is None and next_layer:
-        os.waitpid(next_layer, 0)
-    return job
+    listeners = [socket.socket(fileno=number) for number in layers[n - 1]["listeners"]]
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children leave nothing behind, and `wait` waits for all of them
+    # The end of Snakemake's process comes first: no job is accepted after it.
+    while sys.stdin not in (ready := select.select([sys.stdin, *listeners], [], [])[0]):
+        for listener in (each for each in listeners if each in ready):
+            try:
+                connection, _ = listener.accept()
+            except OSError:  # it has gone, or too many files are open
+                continue
+            # Nothing is read of another user's, and nobody is waited for.
+            user = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8]
+            if int.from_bytes(user, sys.byteorder) == os.getuid() and _fork() == 0:
+                for other in listeners:
+                    other.close()
+                return _watched(connection)
+            connection.close()
+    for listener in listeners:
+        listener.close()
+    with contextlib.suppress(ChildProcessError):
+        os.wait()
+    return None
 
 
 def _close(descriptors: Iterable[int]) -> None:

@@ -19,7 +19,7 @@ from dualread.errors import ArtifactError
 from dualread.store.batches import RECORDED, batch_files
 from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.disk import described, make_folder
-from dualread.store.graph import Graph, keys_below, reachable
+from dualread.store.graph import keys_below, reachable
 from dualread.store.partial import is_held
 from dualread.store.place import Root, registered
 from dualread.store.record import HOST, is_alive
@@ -90,7 +90,7 @@ def leftovers(
     for key in store.stored_keys():
         if key not in reached:
             kept = "in use" if is_held(store.root / "partial" / f"{key}.lease") else None
-            manifest = Graph(store).manifest(key)
+            manifest = store.find(key)
             yield _leftover(store.entry(key), manifest.action.stage if manifest else _DAMAGED, key, kept)
     for folder in _directories(store.root / "partial"):
         lease = folder.with_name(f"{folder.name}.lease")

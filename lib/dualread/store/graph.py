@@ -96,9 +96,7 @@ class Graph:
     def manifest(self, key: str) -> Manifest | None:
         """Return the manifest of an entry; None where the store has no readable one."""
         if key not in self._manifests:
-            self._manifests[key] = None
-            with contextlib.suppress(ArtifactError):
-                self._manifests[key] = self.store.manifest(key)
+            self._manifests[key] = self.store.find(key)
         return self._manifests[key]
 
     def record(self, key: str) -> dict[str, Any]:

@@ -115,11 +115,6 @@ def _root(folder: Path) -> Path:
     return folder.parent.parent / (read_study(folder).get("store") or DEFAULT)
 
 
-def lacking(keys: Iterable[str], store: Store) -> list[str]:
-    """Return those of `keys` that the store does not have."""
-    return [key for key in keys if not store.entry(key).is_dir()]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """What a TARGET names: an artifact's directory and manifest, and the copied table if the target is one."""

@@ -10,6 +10,7 @@ import platform
 import re
 import resource
 import socket
+import stat
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from dualread.progress import say
-from dualread.store.disk import is_shared
 from dualread.store.manifest import Manifest
 
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"
@@ -88,7 +88,8 @@ def note_difference(root: Path, kept: Manifest, discarded: Manifest) -> None:
     with contextlib.suppress(OSError):  # of somebody else
         with path.open("a") as file:
             file.write(json.dumps({**row, "files": different, "host": HOST}) + "\n")
-        path.chmod(0o664 if is_shared(root) else 0o644)
+        is_shared = root.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)  # others than its owner may write there
+        path.chmod(0o664 if is_shared else 0o644)
     say(
         f"warning: {kept.action.stage} {kept.key[:8]}: two runs with the same key gave different files"
         f" ({', '.join(different[:5])}); the first result is kept, see {path}"

@@ -50,6 +50,12 @@ class Store:
             raise ArtifactError(f"{directory}: holds the entry {manifest.key[:8]} instead of {key[:8]}.")
         return manifest
 
+    def find(self, key: str) -> Manifest | None:
+        """Return the manifest of the entry `key`; None if the store has no readable one."""
+        with contextlib.suppress(ArtifactError):
+            return self.manifest(key)
+        return None
+
     def lookup(self, key: str) -> Manifest | None:
         """Return the manifest of the entry `key`, or None if the store lacks it.
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.digests import MANIFEST_NAME
-from dualread.plugins import module_of
-from dualread.schema.base import Plugin, Section
+from dualread.schema.base import Section
 from dualread.schema.data import plugin_and_settings
 from dualread.schema.readers import AppliedReader
 from dualread.schema.study import Config
@@ -24,11 +23,6 @@ class Run:
     backbone: str
     actor: str
     seed: int | str
-
-
-def plugin(family: str, name: str) -> Plugin:
-    """Return the module of a plugin, as specs name it: a key covers the code of what a spec names."""
-    return Plugin(module=module_of(family, name))
 
 
 def run_of(w: Any) -> dict[str, Any]:

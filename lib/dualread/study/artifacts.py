@@ -23,7 +23,7 @@ from dualread.schema.answers import (
     ReplaySpec,
     Shard,
 )
-from dualread.schema.base import ConfiguredPlugin, DatasetSplit, NoSpec
+from dualread.schema.base import DatasetSplit, NoSpec
 from dualread.schema.data import (
     BuildManifestSpec,
     DownloadDatasetSpec,
@@ -34,8 +34,8 @@ from dualread.schema.data import (
 )
 from dualread.schema.groups import GroupAnswersSpec
 from dualread.schema.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec
-from dualread.study.artifact_paths import plugin, run_of, shard_fields
-from dualread.study.asked import claims_of, contract_of, image_of, shard_spec
+from dualread.study.artifact_paths import run_of, shard_fields
+from dualread.study.asked import claims_of, configured, contract_of, image_of, plugin, shard_spec
 from dualread.study.checkpoint_artifacts import CheckpointArtifacts
 from dualread.study.jobs import Description
 from dualread.study.metric_artifacts import MetricArtifacts
@@ -111,7 +111,7 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
     def generate(self, w: Any, shards: Sequence[ShardOrView] | None = None) -> Description:
         """An actor's answers, and its answers to views of them."""
         generation = self._study.generation
-        engine = ConfiguredPlugin(module=module_of("generation", generation.engine), settings=generation.settings)
+        engine = configured("generation", generation.engine, generation.settings)
         return self.opened(w), [
             self.entry(
                 self.of_shard("generations", w, shard),

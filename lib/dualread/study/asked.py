@@ -1,10 +1,8 @@
 """What an actor is asked about a shard or a view of it: which image and prompt, and how its completions are drawn."""
 
-from collections.abc import Mapping
-
 from dualread import plugins
 from dualread.models import prompts
-from dualread.schema.answers import ChosenImage, Decoding, Image, Measure, ShardSpec, View, name_and_settings
+from dualread.schema.answers import ChosenImage, Decoding, Image, ShardSpec, View, name_and_settings
 from dualread.schema.base import ConfiguredPlugin, Plugin, Prompt, Wire
 from dualread.schema.data import ClaimsSpec, plugin_and_settings
 from dualread.schema.study import Config
@@ -37,8 +35,8 @@ def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
         shows=image_of(entry.image) if own_image else None,
         draws=view.draws if view else None,
         layers=tuple(view.layers) if view and view.layers else None,
-        measure=measure_of(view.measure) if view and view.measure else None,
-        answer_contract=contract_plugin(contract) if shows_answer else None,
+        measure=configured("measures", view.measure.name, view.measure.settings) if view and view.measure else None,
+        answer_contract=plugin("contracts", contract) if shows_answer else None,
         thinking_ends=thinking_ends_of(contract),
     )
 
@@ -50,9 +48,14 @@ def image_of(image: Image) -> ChosenImage:
     return ChosenImage(module=plugins.module_of("images", name), settings=settings, role=role)
 
 
-def measure_of(measure: Measure) -> ConfiguredPlugin:
-    """Return a measure as specs name it."""
-    return ConfiguredPlugin(module=plugins.module_of("measures", measure.name), settings=measure.settings)
+def plugin(family: str, name: str) -> Plugin:
+    """Return a plugin as specs name it: a key covers the code of what a spec names."""
+    return Plugin(module=plugins.module_of(family, name))
+
+
+def configured(family: str, name: str, settings: Wire) -> ConfiguredPlugin:
+    """Return a plugin with its settings as specs name it."""
+    return ConfiguredPlugin(module=plugins.module_of(family, name), settings=settings)
 
 
 def claims_of(config: Config, actor: str, shard: tuple[str, ...]) -> ClaimsSpec | None:
@@ -60,14 +63,9 @@ def claims_of(config: Config, actor: str, shard: tuple[str, ...]) -> ClaimsSpec 
     claims = config.datasets[shard[0]].claims
     if claims is None:
         return None
-
-    def plugin(family: str, choice: str | Mapping[str, Wire]) -> ConfiguredPlugin:
-        name, settings = plugin_and_settings(choice)
-        return ConfiguredPlugin(module=plugins.module_of(family, name), settings=settings)
-
     return ClaimsSpec(
-        spans=plugin("spans", claims.spans),
-        labels=plugin("claim_labels", claims.labels),
+        spans=configured("spans", *plugin_and_settings(claims.spans)),
+        labels=configured("claim_labels", *plugin_and_settings(claims.labels)),
         thinking_ends=thinking_ends_of(contract_of(config, actor, shard[0], shard[2])),
     )
 
@@ -98,11 +96,6 @@ def contract_of(config: Config, actor: str, dataset: str, condition: str) -> str
 def thinking_ends_of(contract: str) -> str | None:
     """Return what ends the thinking of completions of this format; None if they do not think."""
     return plugins.declared("contracts", contract, "THINKING_ENDS")
-
-
-def contract_plugin(contract: str) -> Plugin:
-    """Return a contract as specs name it."""
-    return Plugin(module=plugins.module_of("contracts", contract))
 
 
 def _decoding(config: Config, actor: str, condition: str, view: View | None) -> Decoding:

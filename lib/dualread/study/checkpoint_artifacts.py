@@ -3,7 +3,6 @@
 from typing import Any
 
 from dualread import plugins
-from dualread.plugins import module_of
 from dualread.schema.backbones import (
     AdapterSpec,
     CopyCheckpointSpec,
@@ -11,9 +10,9 @@ from dualread.schema.backbones import (
     ProbeCheckpointSpec,
     TrainActorSpec,
 )
-from dualread.schema.base import ConfiguredPlugin, DatasetSplit, Repository
-from dualread.study.artifact_paths import ArtifactPaths, plugin
-from dualread.study.asked import prompt_of
+from dualread.schema.base import DatasetSplit, Repository
+from dualread.study.artifact_paths import ArtifactPaths
+from dualread.study.asked import configured, plugin, prompt_of
 from dualread.study.jobs import Description
 from dualread.training.settings import training_settings
 
@@ -32,8 +31,8 @@ class CheckpointArtifacts(ArtifactPaths):
         spec = PretrainBaseSpec(
             **self._model_of(w.backbone),
             seed=recipe.seed,
-            pool=ConfiguredPlugin(module=module_of("corpora", pool.name), settings=pool.settings),
-            architecture=ConfiguredPlugin(module=module_of("architectures", recipe.architecture.name), settings=sizes),
+            pool=configured("corpora", pool.name, pool.settings),
+            architecture=configured("architectures", recipe.architecture.name, sizes),
             training=recipe.training,
             reported=recipe.report,
         )

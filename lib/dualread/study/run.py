@@ -31,6 +31,7 @@ from dualread.store.manifest import Manifest
 from dualread.store.place import STUDY_MARK, register, write_study
 from dualread.store.results import check_folders, repair, wrong_copies
 from dualread.store.store import Store
+from dualread.study import workflow as insides
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.display import Display, failures
 from dualread.study.files import selection
@@ -39,27 +40,6 @@ from dualread.study.locks import TEMPORARY, free_dead_locks, hold
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
 from dualread.study.work import cluster_resources, seconds_of_jobs
-from dualread.study.workflow import (
-    check_insides,
-    check_surroundings,
-    check_version,
-    end_on_sigterm,
-    give_rules_the_resources_of_their_stage,
-    is_module,
-    job_environment,
-    jobs_here,
-    jobs_of,
-    limit,
-    makes_results,
-    move_temporary_folders,
-    name_in,
-    plan_folder,
-    plan_with,
-    prefer,
-    runs_here,
-    start_jobs_at_once,
-    unknown_targets,
-)
 
 _NAMED = 3  # copies that a line names
 # One thread per job: results do not depend on the number of cores, and jobs do not slow each other down.
@@ -77,9 +57,9 @@ def check(repository: Path, workflow: Any, snakemake_version: str) -> None:
     Raises:
         ConfigError: The library is not that of `repository`, or see `dualread.study.workflow`.
     """
-    check_version(snakemake_version)
-    check_insides(workflow, snakemake_version)
-    check_surroundings(Path.cwd())
+    insides.check_version(snakemake_version)
+    insides.check_insides(workflow, snakemake_version)
+    insides.check_surroundings(Path.cwd())
     if repository not in ROOT.resolve().parents:
         raise ConfigError(
             f"{repository}: the rules are from here, but the library is {ROOT}."
@@ -146,21 +126,21 @@ class StudyRun:
         Raises:
             ArtifactError: A file is where a folder has to be, or a damaged result cannot be moved away.
         """
-        limit(self._workflow, "model_slots", model_slots(self._study.machine.model_job_memory_gb))
+        insides.limit(self._workflow, "model_slots", model_slots(self._study.machine.model_job_memory_gb))
         if n_gpus := len(gpus()):
-            limit(self._workflow, "gpu", n_gpus)
+            insides.limit(self._workflow, "gpu", n_gpus)
         names = set(StudyShards(self._study).answering)
         for training in (backbone.training for backbone in self._study.backbones.values()):
             engine, nodes = training.get("rollouts"), training.get("nodes", 1)
             names |= {engine, "_".join(filter(None, (engine, nodes > 1 and f"{nodes}_nodes")))} - {None, ""}
         forecast = {"root": ROOT.resolve().parents[1], "results": Path(self._results)}
-        give_rules_the_resources_of_their_stage(
+        insides.give_rules_the_resources_of_their_stage(
             self._workflow, names, lambda: cluster_resources(self._study, **forecast)
         )
-        if not runs_here(self._workflow):
+        if not insides.runs_here(self._workflow):
             return
         self._locks.append(free_dead_locks(Path(".snakemake")))
-        move_temporary_folders(self._workflow, Path(".snakemake", TEMPORARY))
+        insides.move_temporary_folders(self._workflow, Path(".snakemake", TEMPORARY))
         results = Path(self._results)
         check_folders(results, self._store.root, Path("tables"), Path("figures"))
         check_writable(self._store.root)
@@ -177,7 +157,7 @@ class StudyRun:
             store=self._study.store,
             results=self._results,
         )
-        if name := name_in(self._workflow, rule):
+        if name := insides.name_in(self._workflow, rule):
             self._rules[name] = jobs
         return jobs
 
@@ -189,7 +169,7 @@ class StudyRun:
             sources: The source of each output, both with wildcards.
             beside: Further copies, which may be there or not.
         """
-        if name := name_in(self._workflow, rule):
+        if name := insides.name_in(self._workflow, rule):
             self._copies[name] = {**sources, **(beside or {})}
         return list(sources)
 
@@ -202,28 +182,28 @@ class StudyRun:
         """
 
         def check() -> None:
-            for target in unknown_targets(self._workflow):
+            for target in insides.unknown_targets(self._workflow):
                 meant = did_you_mean(target, [name for names in known.values() for name in names])
                 listed = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in known.items() if names)
                 sys.exit(
                     f"\n{target}: no rule makes this, and it is not there. The study {self._study.study} has {listed};"
                     f" and the MANIFEST.json of every artifact in {self._results}.{meant}"
                 )
-            if makes_results(self._workflow):
+            if insides.makes_results(self._workflow):
                 try:
                     self._locks.append(hold(Path(self._results)))
                 except ConfigError as error:
                     sys.exit(f"\n{error}")
 
-        if not is_module(self._workflow):
-            plan_with(self._workflow, check, self._outdated)
+        if not insides.is_module(self._workflow):
+            insides.plan_with(self._workflow, check, self._outdated)
             if self._workflow.is_main_process:
                 self._display = Display(self._seconds_by_rule)
                 self._display.show()
             return
         rules = {rule.name for rule in self._workflow.rules} - self._others
         hooks = {"onstart": lambda: self.begin(first()), "onerror": self.end_failed, "onsuccess": self.end}
-        plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
+        insides.plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
 
     def _seconds_by_rule(self) -> dict[str, float]:
         seconds = seconds_of_jobs(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
@@ -234,7 +214,7 @@ class StudyRun:
         planned: dict[str, tuple[str, Entry]] = {}
         outdated: list[str] = []
         wrong: list[str] = []
-        for rule, wildcards, outputs in jobs_of(self._workflow):
+        for rule, wildcards, outputs in insides.jobs_of(self._workflow):
             if jobs := self._rules.get(rule):
                 jobs.file(wildcards)  # `dualread.study.again` reads the plan of every job
                 planned |= {str(entry.output): (jobs.stage, entry) for entry in jobs.entries(wildcards)}
@@ -248,8 +228,8 @@ class StudyRun:
             say(f"made again, because they differ from what they show: {', '.join(wrong[:_NAMED])}{more}")
         workflow = self._workflow
         try:
-            write_study(Path(plan_folder(workflow, self._results)), self._store, **self._noted)
-            if makes_results(workflow):
+            write_study(Path(insides.plan_folder(workflow, self._results)), self._store, **self._noted)
+            if insides.makes_results(workflow):
                 # From now on, no job of an earlier run shows its result; one may have done so since this run began.
                 now = write_planned(Path(self._results), Plan(planned, self._store).recipes())
                 self._forget_what_is_newer(now - (time.time() - self._started) - 1)
@@ -271,13 +251,15 @@ class StudyRun:
 
     def begin(self, first: Collection[str]) -> None:
         """Prepare for the jobs, which are planned; `first` are files that go before others where they are made."""
-        end_on_sigterm(self._workflow)
-        start_jobs_at_once(self._workflow)
-        prefer(self._workflow, first)
+        insides.end_on_sigterm(self._workflow)
+        insides.start_jobs_at_once(self._workflow)
+        insides.prefer(self._workflow, first)
         sources = Path(self._study.store, SOURCES_NAME)
         forked = {rule: jobs.stage for rule, jobs in self._rules.items() if not jobs.environment}
         hooks = {} if self._planned is None else {"is_found": self._planned.is_found}
-        start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(self._variables), **hooks)
+        start_forkserver(
+            insides.jobs_here(self._workflow, forked), sources, insides.job_environment(self._variables), **hooks
+        )
 
     def end_failed(self) -> None:
         """Print what failed jobs said, wherever they ran, and then what Snakemake says of them."""

@@ -69,11 +69,6 @@ def select(config: Config) -> Config:
     )
 
 
-def with_methods(config: Config, names: Collection[str]) -> Config:
-    """Return the study with the methods `names` alone, without tables, figures and contrasts that show others only."""
-    return _part(config, methods={name: method for name, method in config.methods.items() if name in names})
-
-
 def _part(config: Config, **kept: Any) -> Config:
     """Return the study with the sections `kept`, and of what it shows what is left of them."""
     part = config.model_copy(update={section: kept[section] for section in kept.keys() & config.model_fields_set})
@@ -128,7 +123,7 @@ def without_states(config: Config) -> Config:
     lacking = left_out(config)
     if not lacking:
         return config
-    readable = with_methods(config, [name for name in config.methods if name not in lacking])
+    readable = _part(config, methods={name: it for name, it in config.methods.items() if name not in lacking})
     for name, reason in lacking.items():
         readable.left_out.setdefault(config.methods[name].actor, {})[name] = reason
     return readable

@@ -5,6 +5,7 @@ results were touched. So what the MANIFEST.json of each artifact says that it wa
 before each run. What depends on an artifact that is made again is looked up in the store by its own job.
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +56,9 @@ class Plan:
     def made(self, output: str) -> Manifest | None:
         """Return the manifest of an artifact; None if it is not there, or damaged."""
         if output not in self._made:
-            self._made[output] = _read(Path(output, MANIFEST_NAME))
+            self._made[output] = None
+            with contextlib.suppress(ArtifactError):
+                self._made[output] = read_manifest(Path(output, MANIFEST_NAME))
         return self._made[output]
 
     def action(self, output: str, like: Manifest | None) -> Action:
@@ -148,21 +151,13 @@ class Plan:
 
     def stored(self, key: str) -> Manifest | None:
         """Return the manifest of an entry of the store; None if it is not there, or damaged."""
-        return _read(self._store.entry(key) / MANIFEST_NAME) if key else None
+        return self._store.find(key) if key else None
 
     def _raw_digest(self, path: Path) -> str:
         if str(path) not in self._raw:
             try:
                 directory = artifact_directory(path)
-                digest = artifact_digest(directory) if directory else raw_digest(path, self.stat_cache)
+                self._raw[str(path)] = artifact_digest(directory) if directory else raw_digest(path, self.stat_cache)
             except ArtifactError as error:
-                digest = str(error)  # the job says it
-            self._raw[str(path)] = digest
+                self._raw[str(path)] = str(error)  # the job says it
         return self._raw[str(path)]
-
-
-def _read(path: Path) -> Manifest | None:
-    try:
-        return read_manifest(path) if path.exists() else None
-    except ArtifactError:
-        return None

@@ -21,7 +21,8 @@ from dualread.schema.tables import (
     StudySettings,
 )
 from dualread.store.key import public_versions
-from dualread.study.artifact_paths import ArtifactPaths, plugin
+from dualread.study.artifact_paths import ArtifactPaths
+from dualread.study.asked import plugin
 from dualread.study.jobs import Description
 
 

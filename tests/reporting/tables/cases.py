@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from dualread.plugins import load
 from dualread.reporting.tables._latex import text as latex
-from dualread.reporting.tables.published import published
 from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import Layout
 from tests.reporting.tables import reading
@@ -309,7 +308,7 @@ def published_values(name):
     """The paper's values of a table under our names."""
     return {
         found: of
-        for key, value in published(CASES[name].source).items()
+        for key, value in reading.published(CASES[name].source).items()
         for found, of in ours(name, key, value).items()
     }
 

@@ -6,7 +6,8 @@ A cell is written here as the CSV prints it: .952±.004, with a dagger and the i
 import re
 from typing import NamedTuple
 
-from dualread.reporting.tables.values import Key
+from dualread.reporting.tables.published import published_cells
+from dualread.reporting.tables.values import Key, Value
 
 _NUMBER = re.compile(
     r"\$(?P<bold>\\mathbf\{)?(?P<mean>[+-]?[\d.]+)\}?(?:_\{\\pm(?P<std>[\d.]+)\})?(?:\{\}\^\{\\dagger\\mathrm\{(?P<short>sd?|d)\}\})?\$"
@@ -78,6 +79,20 @@ def read(tex, meanings, key=key_of):
 def read_bold(tex, meanings):
     """Return the keys of the cells that are printed in bold."""
     return {cell for cell, (_, bold) in _cells(tex, meanings, key_of).items() if bold}
+
+
+def published(table):
+    """Return the values of the paper's `table`, keyed as ours are; three runs where it prints a deviation, else one.
+
+    The paper calls its OOD means `ood`; ours say over which data sets: `ood6`, and `ood_ccg` for CCG.
+    """
+    values = {}
+    for place, (mean, std) in published_cells().items():
+        if place.table == table:
+            names = place._replace(dataset=place.quantity.dataset)[1:]
+            key = Key(*(name or None for name in names))
+            values[key] = Value(mean=mean, std=std, n_runs=1 if std is None else 3, n=None)
+    return values
 
 
 def as_printed(value, digits=3):

@@ -7,13 +7,13 @@ from pathlib import Path
 from dualread.artifacts.tables import from_rows
 from dualread.reporting.tables import data, paired
 from dualread.reporting.tables import published as _published
-from dualread.reporting.tables.published import published
 from dualread.reporting.tables.values import Key
 from dualread.schema.columns import DATA
 from dualread.stages import build_table
 from tests.reporting.tables import cases, contrasts, reading
 from tests.reporting.tables.cases import CASES
 from tests.reporting.tables.layouts import BACKBONES, datasets, layout, method
+from tests.reporting.tables.reading import published
 from tests.specs import changed
 
 # The paper's Table paired: what each of its rows is of, by our label of it.

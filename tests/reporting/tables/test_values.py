@@ -3,8 +3,8 @@
 import pytest
 
 from dualread.reporting.tables.entries import DASH, Number, plain
-from dualread.reporting.tables.published import published
 from dualread.reporting.tables.values import Key, Value, number, printed, rounded, summarize
+from tests.reporting.tables import reading
 from tests.reporting.tables.layouts import estimate, metrics, over_seeds
 
 SEEDS = {"tiny": (17, 29, 43)}
@@ -78,7 +78,7 @@ def test_other_splits_are_ignored():
 
 
 def test_published_values_are_keyed_as_ours():
-    values = published("main")
+    values = reading.published("main")
     assert len(values) == 2 * 76  # 38 cells in distribution and 38 OOD, two backbones
     key = Key("qwen3-vl-2b", "ood_ccg", "all", "base", "strict_ccg_auc")
     assert (values[key].mean, values[key].std, values[key].n_runs) == (0.622, None, 1)

@@ -86,7 +86,10 @@ class Jobs:
             yield "list_claims", _entries(reports)
         if grouped := self._asked(shards.grouped(ACTOR)):
             yield "group_answers", _entries(artifacts.group_answers(_RUN, grouped))
-        if replayed := self._replayed():
+        of_states = [method for method in self._methods if shards.reads(method, "FEATURES")]
+        read = {shard for method in of_states for shard in (*self._scored(method), shards.fitted_shard(method))}
+        replayed = [s for s in self._asked(shards.replayed(ACTOR)) if len(s) == 4 or s in read]
+        if replayed:
             yield "replay", _entries(artifacts.replay(_RUN, replayed))
         yield "fit_readers", _entries(artifacts.fit_readers(_RUN, self._methods))
         yield "score_answers", _entries(artifacts.score_answers(_RUN, **wanted))
@@ -109,12 +112,6 @@ class Jobs:
             for shard in of_step
         }
         return [shard for shard in shards if shard[1] in self._sources and (len(shard) == 3 or shard in views)]
-
-    def _replayed(self) -> list[ShardOrView]:
-        of_states = [method for method in self._methods if self._shards.reads(method, "FEATURES")]
-        read = {shard for method in of_states for shard in (*self._scored(method), self._shards.fitted_shard(method))}
-        asked = self._asked(self._shards.replayed(ACTOR))
-        return [shard for shard in asked if len(shard) == 4 or shard in read]
 
 
 def _entries(described: Description) -> list[Entry]:

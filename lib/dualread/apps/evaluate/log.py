@@ -17,6 +17,7 @@ import polars as pl
 
 from dualread import limits, plugins
 from dualread.data.logs.base import Log, LoggedSample, flat
+from dualread.data.tables.files import RawTable
 from dualread.errors import ConfigError, DataError, did_you_mean, in_a_line
 from dualread.grading.answers import tokens_within
 from dualread.grading.canonical import canonical
@@ -40,21 +41,6 @@ _SHOWN = 20  # names that a sentence lists
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogTable:
-    """The answers of a log: documented columns of a table of answers, and those that the user named.
-
-    Attributes:
-        frame: One row per answer and kind of confidence.
-        notes: Sentences about how it was read.
-        left_out: {why: number of answers that cannot be evaluated}.
-    """
-
-    frame: pl.DataFrame
-    notes: tuple[str, ...]
-    left_out: Mapping[str, int]
-
-
-@dataclass(frozen=True, kw_only=True)
 class LogOptions:
     """What a user says about a log.
 
@@ -72,8 +58,8 @@ class LogOptions:
 
 def read_logged(
     path: Path, options: LogOptions, *, columns: Mapping[str, str], cluster: str | None, by: Sequence[str] = ()
-) -> LogTable:
-    """Read a log.
+) -> RawTable:
+    """Read a log as a table of answers: one row per answer and kind of confidence.
 
     Args:
         path: The file.
@@ -130,7 +116,14 @@ def read_logged(
     notes += [f"left out: {_counts(left_out)}"] if left_out else []
     if others := [name for name in known if name not in {*_COLUMNS, *named, *by}]:
         notes.append(f"columns that --columns, --cluster and --by can name besides: {_listed(others)}")
-    return LogTable(frame=frame, notes=tuple(notes), left_out=left_out)
+    return RawTable(
+        source=path,
+        frame=frame,
+        rows=pl.int_range(1, len(frame) + 1, eager=True),
+        columns=tuple(name for name in frame.columns if "confidence" in columns or name != "confidence"),
+        notes=tuple(notes),
+        left_out=left_out,
+    )
 
 
 def _frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pl.DataFrame:

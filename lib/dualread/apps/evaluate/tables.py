@@ -123,15 +123,7 @@ def _read_log(source: Any, name: str, options: TableOptions, log: LogOptions) ->
         raise ConfigError(f"{name}: {type(source).__name__}; a log (--from {log.log_format}) is given by its path.")
     path = local_file(str(source)) if is_address(source) else Path(source)
     named = {"confidence" if name == "score" else name: column for name, column in options.names(ANSWERS).items()}
-    logged = read_logged(path, log, columns=named, cluster=options.cluster, by=options.by)
-    return RawTable(
-        source=path,
-        frame=logged.frame,
-        rows=pl.int_range(1, len(logged.frame) + 1, eager=True),
-        columns=tuple(name for name in logged.frame.columns if "confidence" in named or name != "confidence"),
-        notes=logged.notes,
-        left_out=logged.left_out,
-    )
+    return read_logged(path, log, columns=named, cluster=options.cluster, by=options.by)
 
 
 def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, Sequence[UserColumn]]]) -> None:

@@ -53,13 +53,6 @@ class Answered:
     views: Mapping[str, ViewAnswers]
     claims: Sequence[Sequence[Span]] | None = None
 
-    @property
-    def completion_of_row(self) -> Sequence[int]:
-        """The number of the completion that each row of `answers` is about."""
-        if self.claims is None:
-            return range(len(self.completions))
-        return [i for i, of_report in enumerate(self.claims) for _ in of_report]
-
 
 class OpenActor:
     """A checkpoint, opened with transformers, that answers as a reader requires.

@@ -138,11 +138,14 @@ def _number(outcome: Confidence | str | None) -> float | None:
 
 def _not_finite(readers: Mapping[str, FittedReader], answered: Answered) -> list[str | None]:
     """Return which numbers of the model are NaN or infinite for each row; None where all are finite."""
+    completion_of_row: Sequence[int] = range(len(answered.completions))
+    if answered.claims is not None:
+        completion_of_row = [i for i, of_report in enumerate(answered.claims) for _ in of_report]
     reasons: list[str | None] = [
         None
         if np.isfinite(answered.completions[i].token_log_probs).all()
         else "the model's logits are NaN or infinite: its numbers overflow in this dtype or on this hardware"
-        for i in answered.completion_of_row
+        for i in completion_of_row
     ]
     for name in sorted(features_of(*readers.values()) & set(TENSORS)):
         for i in np.flatnonzero(~np.isfinite(answered.answers.features(name)).all(axis=1)):

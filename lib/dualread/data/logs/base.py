@@ -3,7 +3,6 @@
 A reader is a module with `read_log(path) -> Log` and these literals, which are read without importing it:
 
     SUFFIXES    of its files, such as [".eval"]
-    FIELDS      keys by which a .jsonl file, read as a table, is recognized as such a log; empty if there are none
     CONFIDENCE  a sentence for people: what to switch on in the harness so that its logs hold a confidence
 
 A reader takes the fields that docs/harnesses.md lists and judges nothing: scores stay as the harness wrote them.

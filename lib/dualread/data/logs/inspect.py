@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalSample  # pyright: ignore[reportMissingImports]  # the extra `inspect-ai`
 
 SUFFIXES = [".eval", ".json"]
-FIELDS = []
 CONFIDENCE = (
     "In Inspect, log token probabilities (inspect eval --logprobs), ask each question several times (--epochs 5), or"
     " have the model state <confidence>NN</confidence>"

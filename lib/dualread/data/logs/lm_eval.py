@@ -15,7 +15,6 @@ from typing import Any
 from dualread.data.logs.base import Log, LoggedSample, flat, read_objects
 
 SUFFIXES = [".jsonl", ".json"]
-FIELDS = ["doc_id", "doc", "arguments", "filtered_resps"]
 CONFIDENCE = (
     "In lm-eval, use a task of the output type multiple_choice, whose log-likelihoods are logged, or one with `repeats`"
     " whose answers are whole completions, or have the model state <confidence>NN</confidence>"

@@ -14,7 +14,6 @@ from typing import Any
 from dualread.data.logs.base import Log, LoggedSample, flat, image_identity, read_objects
 
 SUFFIXES = [".jsonl", ".json"]
-FIELDS = ["doc_id", "input", "filtered_resps"]
 CONFIDENCE = (
     "In lmms-eval, ask each question several times (--repeats 5), or have the model state <confidence>NN</confidence>"
 )

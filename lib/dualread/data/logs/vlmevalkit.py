@@ -17,7 +17,6 @@ from dualread.data.logs.base import Log, LoggedSample, checked_rows, flat, image
 from dualread.errors import DataError
 
 SUFFIXES = [".tsv", ".csv", ".json"]
-FIELDS = []
 CONFIDENCE = "VLMEvalKit logs no token probabilities; have the model state <confidence>NN</confidence>"
 
 _FAILED = "Failed to obtain answer"

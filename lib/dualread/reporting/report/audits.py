@@ -9,8 +9,9 @@ import polars as pl
 from dualread.artifacts.tables import read_table
 from dualread.data.questions.roles import unit_of
 from dualread.evaluation.difficulty import EXCHANGED, OWN
+from dualread.reporting.pages import Grid
 from dualread.reporting.report.findings import interval
-from dualread.reporting.report.provenance import Grid, Labels, count
+from dualread.reporting.report.provenance import Labels, count
 from dualread.reporting.tables.significance import is_significant
 from dualread.reporting.tables.values import number, p_text
 from dualread.schema.columns import DATA, DIFFICULTY, MANIFEST

@@ -17,7 +17,7 @@ import polars as pl
 
 from dualread.artifacts.tables import read_table
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
-from dualread.reporting.report.provenance import Grid
+from dualread.reporting.pages import Grid
 from dualread.reporting.tables.significance import is_significant
 from dualread.reporting.tables.values import number, p_text, signed
 from dualread.schema.columns import CONTRASTS

@@ -6,13 +6,13 @@ The seconds of a stage are those of the jobs that computed its entries, at whate
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
 from dualread.errors import ArtifactError
+from dualread.reporting.pages import Grid, Row
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.graph import Graph, artifacts_below
 from dualread.store.manifest import Manifest, read_manifest
@@ -24,28 +24,11 @@ _ENTRY = {"stage": pl.String, "seconds": pl.Float64, "peak_memory_mb": pl.Float6
 
 Artifacts = Mapping[str, Manifest | None]
 Labels = Mapping[str, Mapping[str, str]]
-Row = Sequence[str | int | None]
 
 
 def count(number: int) -> str:
     """Return a count with its digits in groups of three."""
     return f"{number:,}".replace(",", "\u202f")
-
-
-class Grid(NamedTuple):
-    """A plain table of the report; the first column names the row.
-
-    Attributes:
-        caption: Plain text.
-        columns: Their headings.
-        rows: One text or count per column each; None is a dash.
-        right: Positions of the columns with numbers, which are aligned to the right.
-    """
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Row]
-    right: Collection[int] = ()
 
 
 class Provenance(Graph):

@@ -10,7 +10,8 @@ import polars as pl
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.plugins import summary
-from dualread.reporting.report.provenance import Provenance, Row
+from dualread.reporting.pages import Row
+from dualread.reporting.report.provenance import Provenance
 from dualread.reporting.tables.entries import UNDEFINED
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import Manifest, read_manifest

@@ -1,4 +1,4 @@
-"""The numbers that the paper prints: as values that our tables can show, and as cells to compare with ours.
+"""The numbers that the paper prints, as cells to compare with ours.
 
 Names in published.csv that differ from those in our tables are mapped here and nowhere else.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from dualread import source_snapshot as source_snapshot
-from dualread.reporting.tables.values import Key, Value
+from dualread.reporting.tables.values import Key
 
 DATA_FILES = ("reporting/tables/published.csv",)
 
@@ -63,7 +63,8 @@ class PaperPlace(NamedTuple):
     def quantity(self) -> Key:
         """The measured quantity, independent of the table: places with one quantity should hold one number."""
         dataset, method = self.dataset, self.method
-        dataset = _ood_of(self.metric) if dataset == "ood" else dataset
+        if dataset == "ood":
+            dataset = "ood_ccg" if self.metric.endswith("ccg_auc") else "ood6"
         return Key(self.backbone, dataset, self.subset, _ACTOR if method == "actor" else method, self.metric)
 
 
@@ -77,32 +78,11 @@ class Printed(NamedTuple):
     std: float | None
 
 
-def published(table: str) -> dict[Key, Value]:
-    """Return the values of the paper's `table`, keyed as ours are; three runs where it prints a deviation, else one.
-
-    The paper calls its OOD means `ood`; ours say over which data sets: `ood6`, and `ood_ccg` for CCG.
-    """
-    values = {}
-    for _, *names, mean, std in _frame().filter(table=table).iter_rows():
-        key = Key(*names)
-        if key.dataset == "ood":
-            key = key._replace(dataset=_ood_of(key.metric))
-        values[key] = Value(mean=mean, std=std, n_runs=1 if std is None else 3, n=None)
-    return values
-
-
 def published_cells() -> dict[PaperPlace, Printed]:
     """Return everything that the paper prints, in the order of its tables."""
-    frame = _frame().with_columns(pl.col(pl.String).fill_null(""))
+    text = source_snapshot.read(Path(__file__).with_name("published.csv"))
+    frame = pl.read_csv(text, schema=_CSV).with_columns(pl.col(pl.String).fill_null(""))
     return {PaperPlace(*names): Printed(mean, std) for *names, mean, std in frame.iter_rows()}
-
-
-def _frame() -> pl.DataFrame:
-    return pl.read_csv(source_snapshot.read(Path(__file__).with_name("published.csv")), schema=_CSV).select(list(_CSV))
-
-
-def _ood_of(metric: str) -> str:
-    return "ood_ccg" if metric.endswith("ccg_auc") else "ood6"
 
 
 def place_of(table: str, cell: Mapping[str, str | None], actors: Mapping[str, str]) -> tuple[PaperPlace, float] | None:
