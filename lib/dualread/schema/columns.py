@@ -90,6 +90,16 @@ MANIFEST = Schema(
     },
 )
 
+# One row per question and further column of the user's table, where a study names some for groups of answers.
+QUESTION_COLUMNS = Schema(
+    name="question_columns",
+    columns={
+        "sample_id": column(pl.String, "the question"),
+        "column": column(pl.String, "name of the column, such as sex or site"),
+        "value": nullable(pl.String, "its value; null if it is blank"),
+    },
+)
+
 # One row per question that has a same-question donor.
 PAIRS = Schema(
     name="pairs",
@@ -351,6 +361,28 @@ CONTRASTS = Schema(
             "of CCG: the side with fewer than 30 decisive images in some run: source, donor, or source and donor",
         ),
         "reason": nullable(pl.String, "why the estimate is null, or why a value has no interval"),
+    },
+)
+
+# One row per estimate: a metric of one method on a group of answers, and its difference to all other groups.
+SUBGROUPS = Schema(
+    name="subgroups",
+    columns={
+        **{name: METRICS.columns[name] for name in ("study", "backbone", "actor", "seed", "method", "dataset")},
+        "by": column(pl.String, "column of questions, such as sex or content_family"),
+        "group": nullable(pl.String, "its value; null: the questions without one"),
+        **{name: METRICS.columns[name] for name in ("metric", "estimate", "low", "high")},
+        "simultaneous_low": nullable(pl.Float64, "lower end of the interval that holds for all groups together, 95%"),
+        "simultaneous_high": nullable(pl.Float64, "its upper end"),
+        **{name: METRICS.columns[name] for name in ("n", "n_clusters", "reason")},
+        "difference": nullable(pl.Float64, "the group minus all other groups of the column"),
+        "difference_low": nullable(pl.Float64, "lower end of its 95% interval"),
+        "difference_high": nullable(pl.Float64, "its upper end"),
+        "p": nullable(pl.Float64, "two-sided p-value of the difference"),
+        "p_at_most": CONTRASTS.columns["p_at_most"],
+        "p_holm": nullable(pl.Float64, "p after Holm's correction over the groups of this column and metric"),
+        "p_holm_at_most": CONTRASTS.columns["p_holm_at_most"],
+        "difference_reason": nullable(pl.String, "why there is no difference, or why it has no interval"),
     },
 )
 

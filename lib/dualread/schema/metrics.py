@@ -97,6 +97,19 @@ class ComputeMetricsSpec(MethodSpec):
     """One of `splits`, as "<dataset>/<split>", on which the thresholds are chosen."""
 
 
+class MeasureSubgroupsSpec(MethodSpec):
+    """The metrics of groups of the test answers."""
+
+    study: str
+    """The study's name, which seeds the resamples."""
+    subgroups: Listed[str]
+    """The columns of questions whose values are groups."""
+    datasets: Listed[str]
+    metrics: Metrics
+    thresholds_from: str
+    """The one of `datasets` whose validation answers choose certified thresholds, which are for its test answers."""
+
+
 class MeasureCostsSpec(MethodSpec):
     """The costs of a method on the answers to one split."""
 

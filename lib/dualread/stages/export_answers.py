@@ -19,7 +19,7 @@ from dualread.artifacts.tables import reason_of, scan_table
 from dualread.evaluation.side_by_side import FIXED_PREFIX
 from dualread.schema.columns import GRADED, MANIFEST, PAIRS
 from dualread.schema.metrics import ExportAnswersSpec
-from dualread.stages._joined import read
+from dualread.stages._joined import read, read_groups
 
 _ORIGINAL, _DONOR = "original", "donor"
 _OF_MANIFEST = (
@@ -59,18 +59,20 @@ def _answers(
     spec: ExportAnswersSpec, shard: tuple[str, str], tables: Mapping[str, Path], inputs: Mapping[str, Path]
 ) -> pl.DataFrame:
     place = "/".join(shard)
-    groups = [name for name in spec.subgroups or () if name not in _OF_MANIFEST]
-    questions = read(inputs, f"manifest/{place}", MANIFEST, (*_OF_MANIFEST, *groups))
+    columns = [name for name in spec.subgroups or () if name not in _OF_MANIFEST]
+    questions = read(inputs, f"manifest/{place}", MANIFEST, _OF_MANIFEST)
+    groups = read_groups(inputs, f"manifest/{place}", columns)
     grades = read(inputs, f"graded/{place}/{_ORIGINAL}", GRADED, ("sample_id", "answer", "correct"))
     return (
         _confidences(shard, _ORIGINAL, tables)
         .join(questions, on="sample_id", how="left", validate="m:1")
+        .join(groups, on="sample_id", how="left", validate="m:1")
         .join(grades, on="sample_id", how="left", validate="m:1")
         .select(
             *("method", pl.lit(spec.study).alias("study"), pl.lit(spec.replicates).alias("replicates")),
             *("dataset", "split", "sample_id", "image_id", "cluster_id", "question", "answer_type", "answer"),
             pl.col("reference_answers").alias("reference_answer"),
-            *("correct", "confidence", *groups),
+            *("correct", "confidence", *columns),
         )
         .sort("method", "sample_id")
     )

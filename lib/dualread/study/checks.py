@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import get_args
 
 from dualread import plugins
+from dualread.errors import did_you_mean
 from dualread.evaluation.side_by_side import conditions_of
 from dualread.models import prompts
 from dualread.readers.declarations import features, problems
 from dualread.schema.answers import name_and_settings
 from dualread.schema.base import settings_class
-from dualread.schema.data import Dataset
+from dualread.schema.data import Column, Dataset
 from dualread.schema.metrics import Contrast, FurtherCompared
 from dualread.schema.readers import Method
 from dualread.schema.study import Config
@@ -29,7 +30,7 @@ from dualread.training.settings import TrainingSettings, training_settings
 _OF_FIGURES = {
     "train_log": (["actors"], []),
     **dict.fromkeys(("answers", "pairs", "metrics"), (["methods"], ["datasets"])),
-    "contrasts": (["methods"], []),
+    **dict.fromkeys(("contrasts", "subgroups"), (["methods"], [])),
 }
 # Why such a figure shows the methods of one actor alone.
 _OF_ONE_ACTOR = {"pairs": "a pair shows the answers of one", "contrasts": "nulls judge the answers of one"}
@@ -49,6 +50,7 @@ def contradictions(config: Config, *, with_plugins: bool = True) -> Iterator[str
         yield f"datasets: {len(in_distribution)} have `id: true` ({in_distribution}). Expected exactly one."
     for name, dataset in config.datasets.items():
         yield from _dataset_contradictions(f"datasets.{name}", dataset, config)
+    yield from _subgroup_contradictions(config)
     yield from _actor_contradictions(config)
     yield from _states_contradictions(config)
     if with_plugins:
@@ -145,6 +147,21 @@ def _actor_contradictions(config: Config) -> Iterator[str]:
             yield f"actors.{name}: has {listed}. Expected one; a study removes a key with null."
         if actor.same_as and ((other := config.actors[actor.same_as]).same_as or other.answers):
             yield f"actors.{name}.same_as: {actor.same_as!r} has no checkpoint of its own. Name an actor that has one."
+
+
+def _subgroup_contradictions(config: Config) -> Iterator[str]:
+    further = {name for dataset in config.datasets.values() for name in dataset.settings.get("subgroups") or ()}
+    known = [*get_args(Column), *sorted(further)]
+    for name in config.subgroups or ():
+        if name not in known:
+            yield (
+                f"subgroups: {name!r}: no such column. Known: {', '.join(known)}.{did_you_mean(name, known)} A data set"
+                " of your own has those that its settings.subgroups name."
+            )
+    for section in ("tables", "figures"):
+        for name in getattr(config, section):
+            if plugins.declared(section, name, "READS") == "subgroups" and not config.subgroups:
+                yield f"{section}.{name}: the study has no `subgroups`. Name columns there, or leave the entry out."
 
 
 def _states_contradictions(config: Config) -> Iterator[str]:

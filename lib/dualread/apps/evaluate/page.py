@@ -26,7 +26,7 @@ from dualread.apps.evaluate.screen import (
 )
 from dualread.evaluation.explained import METRICS
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
-from dualread.reporting.forest import LIMIT_LABEL, VALUES, plot, rows_of, says, scale
+from dualread.reporting.forest import LIMIT_LABEL, VALUES, plot, rows_of, rows_of_groups, says, scale
 
 _FOLDER = Path(__file__).parent
 _WORDS = {
@@ -78,16 +78,10 @@ def values_of(evaluation: Evaluation, cells: EvaluationData) -> pl.DataFrame:
 def values_of_groups(evaluation: Evaluation, cells: EvaluationData) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield each column of groups, and what a forest plot shows of its groups that have an interval."""
     if evaluation.groups is not None:
-        known = cells.rows_of(evaluation.groups.metrics).drop_nulls(["group", "simultaneous_low"])
-        source, label = Path(cells.source).name, pl.col("group")
-        if len(cells.methods) > 1:
-            label = pl.concat_str("method", "group", separator=": ")
-        for (column,), of_column in known.group_by("by", maintain_order=True):
-            ends = {f"{end}_retrained": f"simultaneous_{end}" for end in ("low", "high")}
-            rows = of_column.with_columns(method=label, **{name: pl.col(end) for name, end in ends.items()}).to_dicts()
-            labels = {row["method"]: row["method"] for row in rows}
-            shown = list(rows_of(rows, [], labels, study=source, backbone="", dataset=cells.dataset or ""))
-            if shown:
+        labels = {method: f"{method}: " if len(cells.methods) > 1 else "" for method in cells.methods}
+        names = {"study": Path(cells.source).name, "backbone": "", "dataset": cells.dataset or ""}
+        for (column,), rows in cells.rows_of(evaluation.groups.metrics).group_by("by", maintain_order=True):
+            if shown := list(rows_of_groups(rows.to_dicts(), labels, **names)):
                 yield str(column), pl.DataFrame(shown, schema=VALUES)
 
 

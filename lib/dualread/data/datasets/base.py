@@ -68,6 +68,7 @@ class Row:
         donor_id: `official_id` of the same-question donor, in the same split, if the data set itself names one; else
             None.
         patient: The patient, or case, as the data set names it, equal in all its splits; None if it names none.
+        columns: Name and value of the further columns that make groups of answers; None where the value is blank.
     """
 
     official_id: str
@@ -82,6 +83,7 @@ class Row:
     source_row: int
     donor_id: str | None = None
     patient: str | None = None
+    columns: tuple[tuple[str, str | None], ...] = ()
 
     @property
     def image_name(self) -> str:

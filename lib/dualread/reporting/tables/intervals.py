@@ -10,7 +10,7 @@ from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables import _sheet as sheet
-from dualread.reporting.tables.cells import Cell
+from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell
 from dualread.reporting.tables.entries import DASH, Joined
 from dualread.reporting.tables.values import Key, limits, printed
 
@@ -55,5 +55,5 @@ build = sheet.Sheet(
     columns=lambda at: sheet.columns_here({**_METRICS, **dict.fromkeys(sheet.further(at.values))}),
     caption=_caption,
     cell=_cell,
-    of_contrasts=True,
+    csv=CONTRASTS_CSV,
 )
