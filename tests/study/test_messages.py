@@ -78,6 +78,11 @@ CHANGES = {
         },
     },
     "a table of groups that the study does not name": {"tables": {"subgroups": {}}},
+    "scores of a reader that has to be fitted": {"methods": {"psr": {"uncalibrated": True}}},
+    "a method that builds on scores, and a figure of probabilities": {
+        "methods": {"sc8": {"uncalibrated": True}},
+        "figures": {"reliability": {"methods": ["sc8", "dualread"]}},
+    },
     "no data set is in distribution": of_slake(id=False),
     "the data set in distribution has no training split": of_slake(splits=["test"]),
     "roles that do not add up to 1": of_slake(roles={"train": {"fit": 0.5}}),

@@ -263,7 +263,10 @@ PREDICTIONS = Schema(
         "score": column(
             pl.Float64, "raw score, finite, higher = more confident; on the method's own scale, such as log-odds"
         ),
-        "confidence": column(pl.Float64, "probability of being correct, in [0, 1]"),
+        "confidence": column(
+            pl.Float64,
+            "probability of being correct, in [0, 1]; of a method that is not calibrated, the score's rank in (0, 1)",
+        ),
         "imputed": column(pl.Boolean, "whether the method had no valid value here, so that 0.5 replaces it"),
     },
 )

@@ -78,6 +78,8 @@ class MethodSpec(Section):
     actor: str
     seed: int
     method: str
+    uncalibrated: Literal[True] | None = None
+    """Whether its confidences are ranks of scores, of which only the order counts."""
 
     @property
     def run(self) -> dict[str, str | int]:
@@ -207,6 +209,8 @@ class ExportAnswersSpec(Section):
     """The splits of each data set."""
     replicates: int
     """The number of resamples behind the study's intervals."""
+    uncalibrated: Listed[str] | None = None
+    """Those of them that have scores, and no confidences."""
     subgroups: Listed[str] | None = None
     """Further columns of the table of questions, whose values are groups of answers."""
 

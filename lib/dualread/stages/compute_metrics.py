@@ -34,7 +34,7 @@ from dualread.evaluation.side_by_side import DONOR, FIXED_PREFIX, conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
-from dualread.evaluation.without_confidences import without_confidences
+from dualread.evaluation.without_confidences import OF_PROBABILITIES, of_scores, without_confidences
 from dualread.schema.columns import MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
 from dualread.stages._joined import changed_rows, counted, read, read_joined
@@ -67,7 +67,8 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     for dataset, split in shards:  # one after the other, because each may fill the memory
         judged, kept, n = _judged(spec, (dataset, split), inputs, thresholds)
         rows += [{"dataset": dataset, "split": split, **row} for row in judged]
-        tensors = {name: values for name, values in kept.replicates.items() if name in STORED}
+        stored = (name for name in STORED if not (spec.uncalibrated and name.startswith(OF_PROBABILITIES)))
+        tensors = {name: kept.replicates[name] for name in stored if name in kept.replicates}
         for name, of_pairs in kept.pairs.items():
             tensors |= {name: of_pairs.values, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in tensors.items()}
@@ -121,6 +122,7 @@ def _judged(
         *changed_rows(shard, manifest, inputs),
     ]
     rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
+    rows = [dict(of_scores(row)) for row in rows] if spec.uncalibrated else rows
     return rows, kept, (len(answers), n_pairs)
 
 

@@ -18,6 +18,7 @@ from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.subgroups import by_group, certified_rows
+from dualread.evaluation.without_confidences import of_scores
 from dualread.schema.columns import MANIFEST, SUBGROUPS
 from dualread.schema.metrics import MeasureSubgroupsSpec
 from dualread.stages._joined import read, read_groups, read_joined
@@ -79,5 +80,5 @@ def _measured(
             frame.join(of_frame, on="sample_id") for frame, of_frame in ((joined.answers, labels), (chosen_on, groups))
         )
         rows += certified_rows(*sides, spec.metrics.target_risk_percent)
-    for row in rows:
-        yield row | {key: in_unit(row.get(key), unit_of(drawn)) for key in ("reason", "difference_reason")}
+    for row in map(of_scores, rows) if spec.uncalibrated else rows:
+        yield {**row} | {key: in_unit(row.get(key), unit_of(drawn)) for key in ("reason", "difference_reason")}

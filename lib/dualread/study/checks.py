@@ -72,6 +72,7 @@ def contradictions(config: Config, *, with_plugins: bool = True) -> Iterator[str
         yield from _figure_contradictions(f"figures.{name}", name, figure, config)
     yield from _method_contradictions(config.methods)
     yield from _transfer_contradictions(config)
+    yield from _uncalibrated_contradictions(config)
     yield from _group_contradictions(config)
     if with_plugins:
         yield from _thinking_contradictions(config)
@@ -253,6 +254,9 @@ def _figure_contradictions(where: str, name: str, figure: Figure, config: Config
             pairing = config.datasets[dataset].pairing
             if pairing is None or "test" not in pairing.splits:
                 yield f"{where}.datasets: the test questions of {dataset} have no donors. Leave it, or the figure, out."
+    scores = [method for method in figure.methods or [] if config.methods[method].uncalibrated]
+    if scores and plugins.declared("figures", name, "OF_PROBABILITIES"):
+        yield f"{where}.methods: {scores} are not calibrated, and it shows probabilities. Leave them out."
     if untrained := sorted(actor for actor in figure.actors or [] if not config.actors[actor].training):
         yield f"{where}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
 
@@ -362,6 +366,19 @@ def _method_contradictions(methods: Mapping[str, Method]) -> Iterator[str]:
             elif methods[parent].actor != method.actor:
                 actors = f"{methods[parent].actor!r}, {name!r} reads {method.actor!r}"
                 yield f"methods.{name}.parents.{role}: {parent!r} reads {actors}. Expected the same actor."
+
+
+def _uncalibrated_contradictions(config: Config) -> Iterator[str]:
+    names = [name for name, method in config.methods.items() if method.uncalibrated]
+    for name in names:
+        method, where = config.methods[name], f"methods.{name}.uncalibrated"
+        if method.parents or method.transfer or not plugins.declared("readers", method.reader, "SCORES_UNFITTED"):
+            yield f"{where}: the reader {method.reader!r} has to be fitted, or to build on others. Leave this key out."
+    for name, method in config.methods.items():
+        if built_on := [parent for role, parent in method.parents.items() if role != "target" and parent in names]:
+            yield f"methods.{name}.parents: {built_on} are not calibrated. Name methods that are."
+        if method.transfer and method.transfer.method in names:
+            yield f"methods.{name}.transfer.method: {method.transfer.method!r} is not fitted. Name a method that is."
 
 
 def _transfer_contradictions(config: Config) -> Iterator[str]:

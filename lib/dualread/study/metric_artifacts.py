@@ -38,6 +38,7 @@ class MetricArtifacts(ArtifactPaths):
             return ComputeMetricsSpec(
                 **run_of(w),
                 method=method,
+                uncalibrated=True if method in self._shards.uncalibrated else None,
                 study=self._study.study,
                 splits=_splits_of(shards),
                 metrics=self._study.metrics,
@@ -89,7 +90,9 @@ class MetricArtifacts(ArtifactPaths):
         return inputs, [
             self.entry(
                 self.of_actor("subgroups", w, method),
-                MeasureSubgroupsSpec(**spec, method=method),
+                MeasureSubgroupsSpec(
+                    **spec, method=method, uncalibrated=True if method in self._shards.uncalibrated else None
+                ),
                 predictions=self.of_actor("predictions", w, method),
             )
             for method in self._shards.methods_of(w.actor)
@@ -211,6 +214,7 @@ class MetricArtifacts(ArtifactPaths):
             methods=tuple(methods),
             splits=_splits_of(shards),
             replicates=self._study.metrics.bootstrap.replicates,
+            uncalibrated=tuple(name for name in methods if name in self._shards.uncalibrated) or None,
             subgroups=tuple(self._study.subgroups) if self._study.subgroups else None,
         )
         predictions = {

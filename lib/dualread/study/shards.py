@@ -34,7 +34,9 @@ class StudyShards:
     """
 
     def __init__(self, config: Config, uncalibrated: Mapping[str, str] | None = None) -> None:
-        self._config, self.uncalibrated = config, uncalibrated or {}
+        self._config = config
+        entries = {name: "test" for name, method in config.methods.items() if method.uncalibrated}
+        self.uncalibrated = {**entries, **(uncalibrated or {})}
         self.in_distribution = next(name for name, dataset in config.datasets.items() if dataset.id)
         self.base = next((name for name, actor in config.actors.items() if actor.is_base), None)
         self.given = given(config)

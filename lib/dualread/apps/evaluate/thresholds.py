@@ -7,12 +7,12 @@ import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.metrics import WITHOUT_PROBABILITIES
 from dualread.data.tables.contract import plain_ids
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import CERTIFIED, EMPIRICAL, Confidences, judged, threshold
+from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
 
 SCHEMA = {
     **dict.fromkeys(("dataset", "method"), pl.String),

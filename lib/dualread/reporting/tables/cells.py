@@ -9,6 +9,7 @@ import polars as pl
 from dualread.evaluation.answer_metrics import IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG, IMPUTED_SHARE
 from dualread.evaluation.metric import AnswerMetric, Metric
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
+from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import latex_table
 from dualread.reporting.tables.entries import DASH, Float, Inline, Number, TwoLines, plain
@@ -19,6 +20,8 @@ _BY_CHANCE = (
     "°\N{NO-BREAK SPACE}An ECE that calibrated confidences reach by chance, in every seed: on these {units}, it is not "
     "above the 95th percentile of theirs. Means over data sets have no such mark."
 )
+
+_SCORES = "Of a method that is not calibrated only the order of scores counts: it has no metric of probabilities."
 
 # A method without a confidence in more than this share of the answers is not compared with others.
 MOST_IMPUTED = 0.9
@@ -185,6 +188,8 @@ def notes(cells: Sequence[Cell], name: str) -> list[str]:
         sentences.append(_BY_CHANCE)
     if any(cell.passed_over for cell in cells):
         sentences.append(_PASSED_OVER)
+    if any(WITHOUT_PROBABILITIES in (cell.value.reason or "") for cell in cells):
+        sentences.append(_SCORES)
     if any(cell.entry == DASH for cell in cells):
         sentences.append(f"{DASH}: undefined or not measured; {name}.csv has the reason.")
     if any(cell.value.row.get("n_undefined") for cell in cells):
