@@ -1,6 +1,6 @@
-"""Groups by columns of a user's table, and a method that is not calibrated, in a study over the micro study.
+"""Groups by columns of a table, scores that are not calibrated, and answer sets, in a study over the micro study.
 
-A clinic's table asks about 40 drawn images, with the sex of each patient and the site.
+A clinic's table asks about 40 drawn images, with the sex of each patient and the site; one question has options.
 """
 
 import csv
@@ -16,17 +16,21 @@ from tests.workflow.faults import STUDY, copy
 
 pytestmark = pytest.mark.rest
 
-TABLES = tuple(f"tables/{name}.tex" for name in ("main", "subgroups"))
+TABLES = tuple(f"tables/{name}.tex" for name in ("cascade", "subgroups", "answer_sets"))
 CLINIC = """
 study: groups
-only: {datasets: [slake, clinic], methods: [rlvr, dualread, sc2]}
+only: {datasets: [slake, clinic], methods: [rlvr, dualread, sc2, choice]}
 subgroups: [content_family, sex, site]
 datasets:
   clinic:
     {label: Clinic, loader: table, source: {folder: clinic}, settings: {subgroups: [sex, site]}, splits: [test],
      roles: {test: ood}, seed: 0, pairing: {splits: [test], match_on: []}, prompt: shared}
-methods: {sc2: {uncalibrated: true}}
-tables: {main: {without: null}, subgroups: {}}
+views: {choices: {choices: {options: true}}}
+methods:
+  sc2: {uncalibrated: true}
+  choice: {label: Choices, group: Likelihood, actor: rlvr, reader: choice_probability, views: [choices]}
+metrics: {miss_percent: [20, 10]}
+tables: {cascade: {methods: [dualread, sc2]}, subgroups: {}, answer_sets: {methods: [choice]}}
 figures: {subgroups: {methods: [dualread, sc2]}}
 """
 
@@ -37,7 +41,7 @@ def write_clinic(folder: Path) -> None:
     stream = np.random.default_rng(5)
     with (folder / "test.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["id", "question", "reference_answers", "image", "sex", "site"])
+        rows.writerow(["id", "question", "reference_answers", "image", "sex", "site", "options"])
         for k in range(40):
             pixels = stream.integers(0, 255, (64, 64)).astype(np.uint8)
             Image.fromarray(pixels).save(folder / f"{k}.png")
@@ -46,7 +50,9 @@ def write_clinic(folder: Path) -> None:
                 ("I", "Is there a lesion in the image?", ("No", "Yes")),
             ):
                 gold = golds[int(stream.integers(2))]
-                rows.writerow([f"{k}{letter}", question, gold, f"{k}.png", "fm"[k % 2], "" if k % 8 == 0 else k % 3])
+                options = '["Brain", "Liver", "Lung"]' if letter == "W" else ""
+                site = "" if k % 8 == 0 else k % 3
+                rows.writerow([f"{k}{letter}", question, gold, f"{k}.png", "fm"[k % 2], site, options])
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +104,27 @@ def test_scores_have_no_probabilities_and_read_no_label(done):
     assert known["brier"] is known["ece15"] is None
     assert known["imputed_share"] == 0
     assert known["aurc"] is not None
-    printed = pl.read_csv(done.folder / "tables/main.csv").filter(method="sc2", metric="brier")
+    printed = pl.read_csv(done.folder / "tables/cascade.csv").filter(method="sc2", metric="brier")
     assert set(printed["printed"]) == {"---"}
-    assert "only the order of scores counts" in (done.folder / "tables/main.tex").read_text()
+    assert "only the order of scores counts" in (done.folder / "tables/cascade.tex").read_text()
+
+
+def test_answer_sets_hold_the_right_choice_as_often_as_the_view_says(done):
+    """The coverage is recounted, choice by choice, from the file of likelihoods and the printed threshold."""
+    cells = pl.read_csv(done.folder / "tables/answer_sets.csv", infer_schema_length=None).filter(dataset="clinic")
+    printed = dict(cells.select("metric", "mean").iter_rows())
+    assert printed["set_questions_with_choices"] == 80
+    likelihoods: dict[str, dict[str, float]] = {}
+    place = "results/groups/views/qwen3-vl-tiny/rlvr/17/clinic/test/original/choices/choices.parquet"
+    for row in pl.read_parquet(done.folder / place).iter_rows(named=True):
+        likelihoods.setdefault(row["sample_id"], {})[row["choice"]] = np.exp(row["log_prob"])
+    manifest = pl.read_parquet(done.folder / "results/groups/manifests/clinic/test/manifest.parquet")
+    right, size = 0, 0
+    for sample_id, (gold,), options in manifest.select("sample_id", "reference_answers", "options").iter_rows():
+        of = likelihoods[sample_id]
+        assert set(of) == ({"A", "B", "C"} if options else {"yes", "no"})
+        total, name = sum(of.values()), "ABC"[options.index(gold)] if options else gold.lower()
+        chosen = [choice for choice, value in of.items() if value / total >= printed["set_threshold_at_miss_20"]]
+        right, size = right + (name in chosen), size + len(chosen)
+    assert printed["set_coverage_at_miss_20"] == pytest.approx(right / 80)
+    assert printed["set_mean_size_at_miss_20"] == pytest.approx(size / 80)

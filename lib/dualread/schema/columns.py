@@ -182,7 +182,7 @@ CHOICES = Schema(
     columns={
         "sample_id": column(pl.String, "id of the question in the table of questions (manifest.parquet)"),
         "condition": column(pl.String, "condition/view: the condition of the answer, and the view that asks about it"),
-        "choice": column(pl.String, "Yes, No, 0, 1, ..., 100"),
+        "choice": column(pl.String, "Yes, No, 0, 1, ..., 100; of options A, B, ..., or yes, no"),
         "log_prob": column(
             pl.Float64, "log-probability in nats; the probabilities of all choices need not add up to 1"
         ),

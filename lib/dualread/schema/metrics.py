@@ -45,6 +45,9 @@ class Metrics(Section):
     """Confidence intervals."""
     target_risk_percent: Distinct[Annotated[int, Field(ge=0, le=99)]]
     """Risks for which the coverage is reported."""
+    miss_percent: Annotated[Distinct[Annotated[int, Field(ge=1, le=99)]], Field(min_length=1)] | None = None
+    """How often answer sets, of methods that read a view of `choices: {options: true}`, may miss the right choice;
+    without it, there are no such sets. Validation questions choose their thresholds."""
     further: Distinct[FurtherMetric] | None = None
     """Metrics that are computed besides; the tables estimators, field, intervals and paired have columns for them."""
     changed_from: Name | None = None
@@ -95,6 +98,8 @@ class ComputeMetricsSpec(MethodSpec):
     splits: dict[str, Listed[str]]
     """The splits of each data set."""
     metrics: Metrics
+    choices: str | None = None
+    """The view that has the probabilities of each question's choices; None for no answer sets."""
     thresholds_from: str
     """One of `splits`, as "<dataset>/<split>", on which the thresholds are chosen."""
 

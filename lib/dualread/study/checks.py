@@ -159,10 +159,11 @@ def _subgroup_contradictions(config: Config) -> Iterator[str]:
                 f"subgroups: {name!r}: no such column. Known: {', '.join(known)}.{did_you_mean(name, known)} A data set"
                 " of your own has those that its settings.subgroups name."
             )
-    for section in ("tables", "figures"):
-        for name in getattr(config, section):
-            if plugins.declared(section, name, "READS") == "subgroups" and not config.subgroups:
-                yield f"{section}.{name}: the study has no `subgroups`. Name columns there, or leave the entry out."
+    for section, name in (*product(["tables"], config.tables), *product(["figures"], config.figures)):
+        if plugins.declared(section, name, "READS") == "subgroups" and not config.subgroups:
+            yield f"{section}.{name}: the study has no `subgroups`. Name columns there, or leave the entry out."
+        if plugins.declared(section, name, "OF_CHOICES") and not config.metrics.miss_percent:
+            yield f"{section}.{name}: `metrics` has no `miss_percent`. Say there how often answer sets may miss."
 
 
 def _states_contradictions(config: Config) -> Iterator[str]:

@@ -42,15 +42,24 @@ class MetricArtifacts(ArtifactPaths):
                 study=self._study.study,
                 splits=_splits_of(shards),
                 metrics=self._study.metrics,
+                choices=self._shards.choices_of(method) if self._study.metrics.miss_percent else None,
                 thresholds_from=f"{self._shards.in_distribution}/validation",
             )
+
+        def choices(method: str) -> dict[str, str]:
+            view = spec(method).choices
+            asked = [shard for shard in shards if view and shard[2] == "original"]
+            return {f"view/{view}/{'/'.join(shard)}": self.of_actor("views", w, *shard, str(view)) for shard in asked}
 
         reports = [shard for shard in shards if self._shards.has_claims(shard[0])]
         questions = {f"questions/{d}/{s}": self.at("manifests", d, s) for d, s, _ in reports}
         inputs = {**self.answers(w, ("graded",), shards), **self.judged_pairs(w, shards), **questions}
         return {**inputs, **self._compared(w, shards)}, [
             self.entry(
-                self.of_actor("metrics", w, method), spec(method), predictions=self.of_actor("predictions", w, method)
+                self.of_actor("metrics", w, method),
+                spec(method),
+                predictions=self.of_actor("predictions", w, method),
+                **choices(method),
             )
             for method in self._shards.methods_of(w.actor)
         ]

@@ -133,6 +133,11 @@ class StudyShards:
         reads = when == "score" or (when == "fit" and step == "fit")
         return (entry.views or []) if reads and (step == "score" or fitted) else []
 
+    def choices_of(self, method: str) -> str | None:
+        """Return the view of the choices of each question that a method reads; None if it reads none."""
+        asked = {view: self._config.views[view].choices for view in self.scoring_views(method)}
+        return next((view for view, choices in asked.items() if choices is not None and choices.options), None)
+
     def draws_of(self, method: str) -> dict[str, int] | None:
         """Return how often those views draw their image that draw it several times; None if none does."""
         drawn = {view: self._config.views[view].draws for view in self.scoring_views(method)}
