@@ -3,7 +3,7 @@
 A clinic's table asks about 40 drawn images, with the sex of each patient and the site; one question has options.
 """
 
-import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ views: {choices: {choices: {options: true}}}
 methods:
   sc2: {uncalibrated: true}
   choice: {label: Choices, group: Likelihood, actor: rlvr, reader: choice_probability, views: [choices]}
-metrics: {miss_percent: [20, 10]}
+metrics: {miss_percent: [50, 10]}
 tables: {cascade: {methods: [dualread, sc2]}, subgroups: {}, answer_sets: {methods: [choice]}}
 figures: {subgroups: {methods: [dualread, sc2]}}
 """
@@ -38,21 +38,18 @@ figures: {subgroups: {methods: [dualread, sc2]}}
 def write_clinic(folder: Path) -> None:
     """Write a table of 80 questions about 40 images; every eighth image has no site."""
     folder.mkdir()
-    stream = np.random.default_rng(5)
-    with (folder / "test.csv").open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["id", "question", "reference_answers", "image", "sex", "site", "options"])
-        for k in range(40):
-            pixels = stream.integers(0, 255, (64, 64)).astype(np.uint8)
-            Image.fromarray(pixels).save(folder / f"{k}.png")
-            for letter, question, golds in (
-                ("W", "Which organ is shown in the image?", ("Liver", "Brain")),
-                ("I", "Is there a lesion in the image?", ("No", "Yes")),
-            ):
-                gold = golds[int(stream.integers(2))]
-                options = '["Brain", "Liver", "Lung"]' if letter == "W" else ""
-                site = "" if k % 8 == 0 else k % 3
-                rows.writerow([f"{k}{letter}", question, gold, f"{k}.png", "fm"[k % 2], site, options])
+    stream, rows = np.random.default_rng(5), []
+    for k in range(40):
+        Image.fromarray(stream.integers(0, 255, (64, 64)).astype(np.uint8)).save(folder / f"{k}.png")
+        of_image = {"image": f"{k}.png", "sex": "fm"[k % 2], "site": None if k % 8 == 0 else k % 3}
+        for letter, question, golds, options in (
+            ("W", "Which organ is shown in the image?", ("Liver", "Brain"), ["Brain", "Liver", "Lung"]),
+            ("I", "Is there a lesion in the image?", ("No", "Yes"), []),
+        ):
+            gold = golds[int(stream.integers(2))]
+            named = {"id": f"{k}{letter}", "question": question, "reference_answers": [gold], "options": options}
+            rows.append(json.dumps(named | of_image))
+    (folder / "test.jsonl").write_text("\n".join(rows))
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +121,7 @@ def test_answer_sets_hold_the_right_choice_as_often_as_the_view_says(done):
         of = likelihoods[sample_id]
         assert set(of) == ({"A", "B", "C"} if options else {"yes", "no"})
         total, name = sum(of.values()), "ABC"[options.index(gold)] if options else gold.lower()
-        chosen = [choice for choice, value in of.items() if value / total >= printed["set_threshold_at_miss_20"]]
+        chosen = [choice for choice, value in of.items() if value / total >= printed["set_threshold_at_miss_50"]]
         right, size = right + (name in chosen), size + len(chosen)
-    assert printed["set_coverage_at_miss_20"] == pytest.approx(right / 80)
-    assert printed["set_mean_size_at_miss_20"] == pytest.approx(size / 80)
+    assert printed["set_coverage_at_miss_50"] == pytest.approx(right / 80)
+    assert printed["set_mean_size_at_miss_50"] == pytest.approx(size / 80)

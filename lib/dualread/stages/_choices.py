@@ -1,19 +1,35 @@
 """Read the choices of an actor's questions, with their probabilities and which one is right."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from dualread.artifacts.tables import read_table
-from dualread.evaluation.answer_sets import Choices
+from dualread.evaluation.answer_sets import Choices, set_rows
 from dualread.grading.canonical import is_correct
 from dualread.grading.options import choices_by_name
 from dualread.readers.replies import choice_probabilities
 from dualread.schema.columns import CHOICES, MANIFEST
+from dualread.schema.metrics import ComputeMetricsSpec
 from dualread.stages._joined import read
 
 _OF_MANIFEST = ("sample_id", "options", "answer_type", "reference_answers", "cluster_id")
+
+
+def answer_set_rows(spec: ComputeMetricsSpec, shard: tuple[str, str], inputs: Mapping[str, Path]) -> Iterator[dict]:
+    """Yield the metrics of answer sets of a (data set, split); none if the method reads no choices."""
+    if spec.choices is not None:
+        dataset, _, split = spec.thresholds_from.partition("/")
+        chosen_on, judged_on = (read_choices(spec.choices, place, inputs) for place in ((dataset, split), shard))
+        yield from set_rows(chosen_on, judged_on, spec.metrics.miss_percent or ())
+
+
+def read_named(manifest: Path) -> dict[str, dict[str, str]]:
+    """Return the choices of each question that has some, by name."""
+    rows = read_table(manifest / "manifest.parquet", MANIFEST, ("sample_id", "options", "answer_type"))
+    named = ((sample_id, choices_by_name(options, kind)) for sample_id, options, kind in rows.iter_rows())
+    return {sample_id: choices for sample_id, choices in named if choices}
 
 
 def read_choices(view: str, shard: tuple[str, str], inputs: Mapping[str, Path]) -> Choices:

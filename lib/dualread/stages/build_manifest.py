@@ -12,7 +12,7 @@ from dualread import plugins
 from dualread.artifacts.tables import write_rows, write_table
 from dualread.data.datasets.base import Loaded
 from dualread.data.questions.audit import HARD_TO_SEE, refuse_broken
-from dualread.data.questions.build import build, digest, question_columns, refuse_another
+from dualread.data.questions.build import build, digest, refuse_another
 from dualread.data.questions.pictures import Pictures
 from dualread.data.questions.select import select
 from dualread.progress import say
@@ -25,8 +25,6 @@ _THUMBNAILS_PER_PART = 20_000  # 82 MB, of which several copies are in the memor
 
 def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write the manifest, its digest, its audit, thumbnails, and images as images/<sha256>.<extension>.
-
-    Further columns that make groups of answers are in question_columns.parquet, if there are any.
 
     Images are unchanged, unless the file alone does not show the picture, or is DICOM: those become PNGs of what is
     shown.
@@ -57,8 +55,7 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
         target.write_bytes(pictures.copy(image))
         looks.setdefault(file.pixel_sha256, file.thumbnail)
     write_table(out / "manifest.parquet", manifest, MANIFEST)
-    if any(row.columns for row in selected.rows):
-        further = question_columns(selected, spec.dataset, spec.split)
+    if not (further := selected.question_columns(spec.dataset, spec.split)).is_empty():
         write_table(out / "question_columns.parquet", further, QUESTION_COLUMNS)
     thumbnails = ({"pixel_sha256": pixels, "thumbnail": look} for pixels, look in looks.items())
     write_rows(out, thumbnails, THUMBNAILS, rows_per_part=_THUMBNAILS_PER_PART)

@@ -14,7 +14,7 @@ output:  metrics.parquet
 Predictions without rows say why there are none; every metric is then null, with this reason.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from dualread.artifacts.tensors import write_tensors
 from dualread.data.questions.roles import unit_of
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
-from dualread.evaluation.answer_sets import set_rows
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.conditions import condition_rows, family_rows
 from dualread.evaluation.estimates import MethodEstimates, estimate
@@ -39,7 +38,7 @@ from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import OF_PROBABILITIES, of_scores, without_confidences
 from dualread.schema.columns import MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
-from dualread.stages._choices import read_choices
+from dualread.stages._choices import answer_set_rows
 from dualread.stages._joined import changed_rows, counted, read, read_joined
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id", "cluster_id", "patient_id")
@@ -123,19 +122,11 @@ def _judged(
         *condition_rows(conditions, draws),
         *counted(shard, inputs),
         *changed_rows(shard, manifest, inputs),
-        *_set_rows(spec, shard, inputs),
+        *answer_set_rows(spec, shard, inputs),
     ]
     rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
     rows = [dict(of_scores(row)) for row in rows] if spec.uncalibrated else rows
     return rows, kept, (len(answers), n_pairs)
-
-
-def _set_rows(spec: ComputeMetricsSpec, shard: tuple[str, str], inputs: Mapping[str, Path]) -> Iterator[dict]:
-    """Yield the metrics of answer sets, if the method's choices are read."""
-    if spec.choices is not None:
-        dataset, _, split = spec.thresholds_from.partition("/")
-        chosen_on, judged_on = (read_choices(spec.choices, place, inputs) for place in ((dataset, split), shard))
-        yield from set_rows(chosen_on, judged_on, spec.metrics.miss_percent or ())
 
 
 def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:

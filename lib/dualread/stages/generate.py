@@ -12,19 +12,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dualread import plugins
-from dualread.artifacts.tables import from_rows, read_table, write_parts, write_table
+from dualread.artifacts.tables import from_rows, write_parts, write_table
 from dualread.errors import ArtifactError, ConfigError
-from dualread.grading.options import choices_by_name
 from dualread.grading.parse import text_after_thinking
 from dualread.models.actor import AnsweringActor, SeededDecoding
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.conditions import Asked
 from dualread.models.generation.choices import score_choices
 from dualread.schema.answers import Choices, GenerateSpec, ShardSpec
-from dualread.schema.columns import CHOICES, GENERATIONS, MANIFEST
+from dualread.schema.columns import CHOICES, GENERATIONS
 from dualread.schema.recorded import Facts
 from dualread.seeding import derive_seed
 from dualread.stages._asked import frozen, read_asked, read_committed, refuse_control_tokens
+from dualread.stages._choices import read_named
 
 
 def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -99,14 +99,11 @@ def _score_choices(
     committed = dict(read_committed(inputs["generations"]).select("sample_id", "token_ids").iter_rows())
     if missing := [q.sample_id for q in questions if q.sample_id not in committed]:
         raise ArtifactError(f"{shard.condition}: {len(missing)} questions without an answer, such as {missing[0]}.")
-    named = None
-    if wanted.options:
-        table = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST, ("sample_id", "options", "answer_type"))
-        choices = {sample_id: choices_by_name(*rest) for sample_id, *rest in table.iter_rows()}
-        questions = [question for question in questions if choices[question.sample_id]]
-        named = [choices[question.sample_id] for question in questions]
+    named = read_named(inputs["manifest"]) if wanted.options else {}
+    questions = [question for question in questions if question.sample_id in named or not wanted.options]
     requests = [question.request(inputs["manifest"]) for question in questions]
     ids = [committed[question.sample_id] for question in questions]
+    of_each = [named.get(question.sample_id) for question in questions]
     rows = [
         {
             "sample_id": question.sample_id,
@@ -116,7 +113,7 @@ def _score_choices(
             "n_prompt_tokens": scored.n_prompt_tokens,
         }
         for question, scored in zip(
-            questions, score_choices(actor, requests, ids, wanted, shard.thinking_ends, named), strict=True
+            questions, score_choices(actor, requests, ids, wanted, shard.thinking_ends, of_each), strict=True
         )
         for choice, log_prob in scored.log_probs.items()
     ]

@@ -145,7 +145,7 @@ class OpenActor:
             return ViewAnswers(name=view.name, source=source, rows=answered.answers.rows)
         if view.choices is not None:
             ids = [committed[i].token_ids for i, _ in requests]
-            named = [choices_by_name(asked[i].options, None) for i, _ in requests] if view.choices.options else None
+            named = [choices_by_name(asked[i].options, None) for i, _ in requests] if view.choices.options else ()
             scored = score_choices(self._engine, chosen, ids, view.choices, self._thinking_ends, named)
             of_row = {i: scores.log_probs for (i, _), scores in zip(requests, scored, strict=True)}
             names = dict.fromkeys(name for log_probs in of_row.values() for name in log_probs)

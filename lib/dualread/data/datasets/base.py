@@ -27,11 +27,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import polars as pl
+
 from dualread import limits
+from dualread.artifacts.tables import from_many_rows
 from dualread.data.tables.files import parsed
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
 from dualread.schema.base import TOGETHER, Section, Wire
+from dualread.schema.columns import QUESTION_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,15 @@ class Loaded:
     file: Path
     rows: Sequence[Row]
     audit: Sequence[AuditStep]
+
+    def question_columns(self, dataset: str, split: str) -> pl.DataFrame:
+        """Return the further columns of the questions, which make groups of answers; no rows where there are none."""
+        records = (
+            {"sample_id": f"{dataset}/{split}/{row.official_id}", "column": name, "value": value}
+            for row in self.rows
+            for name, value in row.columns
+        )
+        return from_many_rows(records, QUESTION_COLUMNS)
 
 
 def askable(rows: Sequence[Row], no_gold: str) -> tuple[list[Row], list[AuditStep]]:

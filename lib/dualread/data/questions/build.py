@@ -16,7 +16,7 @@ from dualread.data.questions.roles import assign_roles, cluster_identities, pati
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import question_key
 from dualread.schema.base import TOGETHER, Unit
-from dualread.schema.columns import MANIFEST, QUESTION_COLUMNS
+from dualread.schema.columns import MANIFEST
 
 _AUDIT = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}
 
@@ -81,16 +81,6 @@ def build(
     manifest = from_many_rows(records, MANIFEST)
     steps = [*loaded.audit, *audit_steps(loaded.rows, image_ids, manifest, images)]
     return manifest, pl.DataFrame([asdict(step) for step in steps], schema=_AUDIT)
-
-
-def question_columns(loaded: Loaded, dataset: str, split: str) -> pl.DataFrame:
-    """Return the further columns of the questions, which make groups of answers; no rows where there are none."""
-    records = (
-        {"sample_id": f"{dataset}/{split}/{row.official_id}", "column": name, "value": value}
-        for row in loaded.rows
-        for name, value in row.columns
-    )
-    return from_many_rows(records, QUESTION_COLUMNS)
 
 
 def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -> dict[Path | bytes, str]:

@@ -48,7 +48,7 @@ def score_choices(
     committed: Sequence[Sequence[int]],
     wanted: answers.Choices,
     thinking_ends: str | None = None,
-    named: Sequence[Mapping[str, str]] | None = None,
+    named: Sequence[Mapping[str, str] | None] = (),
 ) -> list[ScoredChoices]:
     """Score the choices that a view asks for after each request.
 
