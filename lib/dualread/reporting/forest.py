@@ -142,7 +142,7 @@ def rows_of_groups(rows: Iterable[Row], labels: Mapping[str, str], **names: str)
         for row in rows
         if None not in (row["group"], row["simultaneous_low"])
     ]
-    yield from rows_of(shown, [], {row["method"]: row["method"] for row in shown}, **names)
+    yield from rows_of(shown, [], {row["method"]: row["method"] for row in shown}, limit=None, **names)
 
 
 def scale(values: pl.DataFrame) -> tuple[float, float]:

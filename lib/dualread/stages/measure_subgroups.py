@@ -76,9 +76,7 @@ def _measured(
         of_validation = read(inputs, f"manifest/{dataset}/validation", MANIFEST, _OF_MANIFEST)
         chosen_on = read_joined(dataset, "validation", of_validation, inputs["predictions"], inputs).answers
         groups = dict(_columns(spec, dataset, "validation", inputs)).get(by, labels.clear())
-        sides = (
-            frame.join(of_frame, on="sample_id") for frame, of_frame in ((joined.answers, labels), (chosen_on, groups))
-        )
-        rows += certified_rows(*sides, spec.metrics.target_risk_percent)
+        answers, chosen_on = joined.answers.join(labels, on="sample_id"), chosen_on.join(groups, on="sample_id")
+        rows += certified_rows(answers, chosen_on, spec.metrics.target_risk_percent)
     for row in map(of_scores, rows) if spec.uncalibrated else rows:
         yield {**row} | {key: in_unit(row.get(key), unit_of(drawn)) for key in ("reason", "difference_reason")}
