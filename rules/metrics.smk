@@ -1,7 +1,8 @@
 # Metrics: the only place where labels meet confidences; and what each confidence cost.
 #
 # REQUIRES results/<study>/predictions/..., graded/..., manifests, pairs, generations, views, readers
-# PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, costs/<same>/, metrics/metrics.parquet,
+# PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, costs/<same>/, subgroups/<same>/ where the study names
+#          columns of groups, metrics/metrics.parquet,
 #          metrics_of/<actor>/metrics.parquet, contrasts/contrasts.parquet, and contrasts_of/<actor>/contrasts.parquet
 
 
@@ -20,6 +21,14 @@ for actor in SHARDS.answering:
             [ARTIFACTS.of_actor("costs", ANY, method) for method in SHARDS.methods_of(actor)],
             actor=actor,
             local=True,
+        )
+
+    if STUDY.subgroups:
+
+        stage(
+            ARTIFACTS.measure_subgroups,
+            [ARTIFACTS.of_actor("subgroups", ANY, method) for method in SHARDS.methods_of(actor)],
+            actor=actor,
         )
 
     stage(ARTIFACTS.collect_metrics, ARTIFACTS.at("metrics_of", "{actor}"), actor=actor, local=True)

@@ -22,6 +22,6 @@ def test_the_spine_is_read_in_an_afternoon_and_the_tour_visits_it_in_its_order()
     listed = read("docs/structure.md").split("\n## The spine\n")[1].split("\n## ")[0]
     spine = re.findall(r"^\|[^|]*\| `([\w./]+)` \|", listed, re.MULTILINE)
     assert len(set(spine)) == len(spine) <= 27
-    assert sum(len(read(file).splitlines()) for file in spine) <= 3150
+    assert sum(len(read(file).splitlines()) for file in spine) <= 3170
     shown = [one.file for one in source.excerpts(read("docs/tour.md"), REPOSITORY / "docs")]
     assert sorted(spine, key=shown.index) == spine  # a ValueError names a file that the tour does not visit

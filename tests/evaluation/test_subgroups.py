@@ -10,7 +10,7 @@ from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, limits
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
-from dualread.evaluation.subgroups import FEWEST, by_group, worst_groups
+from dualread.evaluation.subgroups import FEWEST, by_group, certified_rows, worst_groups
 
 N = {"a": 40, "b": 30, "c": 20, "tiny": FEWEST - 1, None: 15}
 RIGHT = {"a": 30, "b": 15, "c": 16, "tiny": 3, None: 9}  # of these answers
@@ -146,3 +146,21 @@ def test_each_of_two_groups_is_the_rest_of_the_other():
     first, second = at["a", "auroc"], at["b", "auroc"]
     assert first["difference"] == pytest.approx(-second["difference"])
     assert first["p"] == second["p"] == first["p_holm"] == second["p_holm"]
+
+
+@pytest.mark.parametrize(("others", "expected"), [(0, 0.0), (44, None)])
+def test_certified_thresholds_of_groups_share_delta(others, expected):
+    # All of 40 answers are right: .9 ** 40 = .0148 is below .1 / 5, the share of one of five starts, and above .05 / 5,
+    # that of two groups; .9 ** 44 = .0097 is below it, too.
+    group = ["a"] * 40 + ["b"] * others
+    ids = [str(k) for k in range(len(group))]
+    answers = pl.DataFrame(
+        {"group": group, "cluster_id": ids, "confidence": [0.995] * len(ids), "correct": [True] * len(ids)}
+    )
+    rows = {(row["group"], row["metric"]): row for row in certified_rows(answers, answers, [10])}
+    row = rows["a", "certified_threshold_at_risk_10"]
+    assert (row["estimate"], row["reason"] is None) == (expected, expected is not None)
+    if others:
+        assert rows["b", "certified_coverage_at_risk_10"]["estimate"] == 1.0
+    alone = {(row["group"], row["metric"]): row for row in certified_rows(answers, answers.filter(group="b"), [10])}
+    assert alone["a", "certified_coverage_at_risk_10"]["reason"] == "no validation answers of a"

@@ -626,6 +626,27 @@ MUTANTS = (
         ("apps/evaluate/test_groups.py",),
     ),
     Mutant(
+        "certified thresholds of a study's groups do not share delta",
+        "evaluation/subgroups.py",
+        "delta=DELTA / len(names)",
+        "delta=DELTA",
+        ("evaluation/test_subgroups.py",),
+    ),
+    Mutant(
+        "scores keep the metrics of probabilities",
+        "evaluation/without_confidences.py",
+        'if not row["metric"].startswith(OF_PROBABILITIES):',
+        "if True:",
+        ("stages/test_export_answers.py",),
+    ),
+    Mutant(
+        "a right answer that is no choice is the first choice",
+        "stages/_choices.py",
+        "known = has_choices & np.array([place is not None for place in right], dtype=np.bool_)",
+        "known = has_choices",
+        ("stages/test_choices.py",),
+    ),
+    Mutant(
         "calibration images with more answers count more",
         "evaluation/answer_sets.py",
         "1.0 / ((len(sizes) + 1) * sizes[number[order]])",

@@ -48,6 +48,7 @@ SETTINGS = {
     "bicr": {**synthetic.BICR, "max_epochs": 10},
     "sequence_likelihood": {},
     "p_true": {},
+    "choice_probability": {},
     "self_probing": {},
     "prompt_ensemble": {},
     "self_consistency": {"k": 4},
@@ -81,6 +82,7 @@ PARENTS = {
 VIEWS = {
     "bicr": ("black",),
     "p_true": ("yes_no",),
+    "choice_probability": ("yes_no",),
     "self_probing": ("asked_1",),
     "prompt_ensemble": ("asked_1", "asked_2", "asked_3"),
     "self_consistency": ("samples",),

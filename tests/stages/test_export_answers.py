@@ -5,6 +5,7 @@ import pytest
 
 import dualread
 from dualread.artifacts.tables import read_table
+from dualread.artifacts.tensors import read_tensors
 from dualread.evaluation.answer_metrics import FURTHER_METRICS
 from dualread.schema.columns import METRICS
 from dualread.schema.metrics import Bootstrap, ComputeMetricsSpec, ExportAnswersSpec, Metrics
@@ -106,6 +107,42 @@ def test_thresholds_are_those_of_the_study(tables, own_rows):
         for column, metric in {"threshold": "threshold", "coverage": "coverage", "risk": "kept_risk"}.items():
             expected = own_rows[row["method"], row["dataset"], "all", f"{prefix}{metric}_at_risk_30"]["estimate"]
             assert row[column] == expected
+
+
+def test_scores_keep_the_metrics_that_need_no_probability(inputs, tmp_path):
+    """The study computes them from ranks of all scores, `evaluate` from the scores of the test answers."""
+    folder = inputs["predictions/tiny/rlvr/17/psr"]
+    frame = pl.read_parquet(folder / "predictions.parquet").with_columns(score=10 * pl.col("confidence") - 3)
+    ranks = frame["score"].rank("dense") / (frame["score"].n_unique() + 1)  # as the stage score_answers writes them
+    write(frame.with_columns(confidence=ranks), folder, "predictions")
+    (out := tmp_path / "scores").mkdir()
+    export_answers.compute(spec(uncalibrated=("psr",)), inputs, out)
+    answers = pl.read_parquet(out / "answers.parquet")
+    assert answers.filter(method="psr")["confidence"].null_count() == len(answers) / 2
+    assert answers.filter(method="per")["score"].null_count() == len(answers) / 2
+    found = dualread.evaluate(out / "answers.parquet", out / "pairs.parquet").metrics.filter(method="psr")
+    metrics = {"bootstrap": Bootstrap(replicates=REPLICATES), "target_risk_percent": [30]}
+    told = {**RUN, "study": "mine", "method": "psr", "splits": SPLITS, "thresholds_from": "slake/validation"}
+    needed = {name: path for name, path in inputs.items() if not name.startswith("predictions/")}
+    compute_metrics.compute(
+        ComputeMetricsSpec(**told, uncalibrated=True, metrics=Metrics(**metrics)),
+        {**needed, "predictions": folder},
+        out,
+    )
+    own = read_table(out / "metrics.parquet", METRICS).filter(split="test")
+    rows = {(row["dataset"], row["subset"], row["metric"]): row for row in own.iter_rows(named=True)}
+    for row in found.filter(
+        ~pl.col("metric").str.replace("_undefined_replicates", "").is_in(list(FURTHER_METRICS))
+    ).to_dicts():
+        mine = rows[row["dataset"], row["subset"], row["metric"]]
+        for name in ("estimate", "low", "high", "reason"):
+            assert mine[name] == pytest.approx(row[name]) if isinstance(row[name], float) else mine[name] == row[name]
+    ranked = {key[2]: row["estimate"] for key, row in rows.items() if key[:2] == ("slake", "all")}
+    assert None not in [ranked[name] for name in ("auroc", "aurc", "natural_ccg_auc", "accuracy")]
+    assert {ranked[name] for name in ("ece15", "ece15_noise_floor", "brier", "hce90", "threshold_at_risk_30")} == {None}
+    stored = read_tensors(out / "replicates.safetensors")
+    assert {"slake/test/auroc"} <= stored.keys()
+    assert not [name for name in stored if name.endswith(("brier", "squared_calibration_error"))]
 
 
 @pytest.mark.parametrize("n", [1, 2])

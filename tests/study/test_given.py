@@ -34,7 +34,9 @@ def test_methods_that_read_what_answers_lack_are_left_out_with_the_reason():
 
 def test_likelihoods_of_integers_are_no_service_s_business():
     config = resolve(given({"methods": {"base": {"actor": "rlvr"}}, "tables": {"base_models": None}}))
-    assert config.left_out["rlvr"]["base"] == "it reads the likelihoods of many integers, which services do not give"
+    assert (
+        config.left_out["rlvr"]["base"] == "it reads the likelihoods of integers or options, which services do not give"
+    )
 
 
 def test_given_answers_have_no_seed_and_no_forced_likelihoods():

@@ -71,6 +71,18 @@ CHANGES = {
     "a reader that drops all units": {"methods": {"bicr": {"settings": {"dropout": 1.0}}}},
     "a threshold for a risk that is no percentage": {"metrics": {"target_risk_percent": [100]}},
     "a seed twice": {"seeds": [17, 17]},
+    "groups by a column that no table has": {
+        "subgroups": ["content_family", "sxe"],
+        "datasets": {
+            "clinic": {**EMBEDDED["datasets"]["pmc_vqa"], "loader": "table", "settings": {"subgroups": ["sex"]}}
+        },
+    },
+    "a table of groups that the study does not name": {"tables": {"subgroups": {}}},
+    "scores of a reader that has to be fitted": {"methods": {"psr": {"uncalibrated": True}}},
+    "a method that builds on scores, and a figure of probabilities": {
+        "methods": {"sc8": {"uncalibrated": True}},
+        "figures": {"reliability": {"methods": ["sc8", "dualread"]}},
+    },
     "no data set is in distribution": of_slake(id=False),
     "the data set in distribution has no training split": of_slake(splits=["test"]),
     "roles that do not add up to 1": of_slake(roles={"train": {"fit": 0.5}}),

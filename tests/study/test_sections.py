@@ -90,7 +90,7 @@ def test_a_config_is_not_changed_after_it_was_checked():
             {"views": {"samples": {"choices": {"words": ["a", "b"]}}}},
             "views.samples: has ['decoding', 'choices']. Expected `decoding`, `choices`",
         ),
-        ({"views": {"p_true": {"choices": {"integers": [0, 1]}}}}, "has ['integers', 'words']. Expected either"),
+        ({"views": {"p_true": {"choices": {"integers": [0, 1]}}}}, "has ['integers', 'words']. Expected one of"),
         ({"actors": {"rlvr": {"reward": None}}}, "actors.rlvr: has ['settings', 'training'] of `training`, `reward`"),
         (
             {"conditions": {"donor": {"completions": "original"}}},

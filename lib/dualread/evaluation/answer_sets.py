@@ -13,6 +13,7 @@ References:
     Sadinle, Lei, Wasserman, Least Ambiguous Set-Valued Classifiers With Bounded Error Levels, 2019 (the score).
 """
 
+from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import NamedTuple
 
@@ -20,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dualread.errors import UndefinedMetricError
+from dualread.evaluation.estimates import Estimate, undefined
 from dualread.evaluation.metrics._checks import checked_confidence, not_empty, same_length
 from dualread.evaluation.statistics.proportion import share_interval
 
-__all__ = ["SetRates", "conformal_threshold", "set_rates"]
+__all__ = ["Choices", "SetRates", "conformal_threshold", "set_metric", "set_rates", "set_rows"]
 
 _ROUNDED = 1e-9  # shares of images add up to .9 only up to rounding
 
@@ -89,3 +91,49 @@ def set_rates(probabilities: np.ndarray, of_right: np.ndarray, cluster: np.ndarr
     low, high = share_interval(covered, number) or (None, None)
     shares = (float(values.mean()) for values in (size, size == 0, size == 1))
     return SetRates(float(covered.mean()), low, high, of_clusters, *shares)
+
+
+class Choices(NamedTuple):
+    """Questions with choices, of which one is right: arguments of `set_rates`, and of how many others nothing is known.
+
+    `n_without` questions have no choices, and `n_unknown` a right answer that is none of them.
+    """
+
+    probabilities: np.ndarray
+    of_right: np.ndarray
+    cluster: np.ndarray
+    n_without: int
+    n_unknown: int
+
+
+def set_metric(kind: str, percent: int) -> str:
+    """Return the metric's name, such as set_coverage_at_miss_10; kinds are `threshold` and the fields of `SetRates`."""
+    return f"set_{kind}_at_miss_{percent:02d}"
+
+
+def set_rows(chosen_on: Choices, judged_on: Choices, miss_percent: Iterable[int]) -> Iterator[dict]:
+    """Yield one mapping per metric of answer sets as `estimates.estimate` does.
+
+    Args:
+        chosen_on: The questions that choose the thresholds.
+        judged_on: Those whose sets are judged.
+        miss_percent: How often a set may miss the right choice, in percent.
+    """
+    sizes = {"n": len(judged_on.of_right), "n_clusters": len(np.unique(judged_on.cluster))}
+    for name, n in (("with_choices", sizes["n"]), ("without", judged_on.n_without), ("unknown", judged_on.n_unknown)):
+        yield {**undefined("all", f"set_questions_{name}", "")._asdict(), **sizes, "estimate": float(n), "reason": None}
+    kinds = ("threshold", "coverage", "coverage_of_clusters", "mean_size", "empty", "single")
+    for percent in miss_percent:
+        try:
+            not_empty(judged_on.of_right)
+            cut = conformal_threshold(chosen_on.of_right, chosen_on.cluster, miss=percent / 100)
+        except UndefinedMetricError as error:
+            yield from (
+                {**undefined("all", set_metric(kind, percent), str(error))._asdict(), **sizes} for kind in kinds
+            )
+            continue
+        rates = {"threshold": cut, **set_rates(*judged_on[:3], threshold=cut)._asdict()}
+        for kind in kinds:
+            ends = {end: rates[end] if kind == "coverage" else None for end in ("low", "high")}
+            name = set_metric(kind, percent)
+            yield Estimate(subset="all", metric=name, estimate=rates[kind], reason=None, **ends, **sizes)._asdict()

@@ -17,11 +17,13 @@ interval, and count in these statements only as a part of the rest of others.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
+from dualread.errors import UndefinedMetricError
 from dualread.evaluation.answer_metrics import (
     ALL_METRICS,
     ANSWER_METRICS,
@@ -34,14 +36,16 @@ from dualread.evaluation.contrasts import OverSeeds, tested
 from dualread.evaluation.estimates import subset_rows
 from dualread.evaluation.join import Joined
 from dualread.evaluation.metric import AnswerMetric, Metric
+from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.pair_metrics import COMPARABLE, PAIR_METRICS, limits, stored_pairs
 from dualread.evaluation.replicates import raw_replicates
 from dualread.evaluation.samples import Resampled, Sample, mean_sample
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.proportion import ALPHA, share_interval
 from dualread.evaluation.statistics.t_intervals import Limits
+from dualread.evaluation.thresholds import CERTIFIED, Confidences, judged, metric_name, threshold
 
-__all__ = ["FEWEST", "by_group", "worst_groups"]
+__all__ = ["FEWEST", "by_group", "certified_rows", "worst_groups"]
 
 FEWEST = 10  # clusters of a group that has intervals
 _GROUP = "group"
@@ -180,6 +184,41 @@ class _Grouped:
         n_images = raw.images.n_rarer if declared.is_of_ranks else raw.images.in_effect.n
         is_skewed = declared.is_skewed or raw.images.in_effect.is_uneven
         return raw.estimate, Resampled(replicates=raw.spread_out(), n_images=n_images, is_skewed=is_skewed)
+
+
+def certified_rows(
+    answers: pl.DataFrame, validation: pl.DataFrame, target_risk_percent: Iterable[int]
+) -> Iterator[dict[str, Any]]:
+    """Yield the metrics certified_*_at_risk_* of each group, whose threshold its own validation answers choose.
+
+    The groups share delta: all thresholds of a target risk hold with the probability 1 - delta.
+
+    Args:
+        answers: group, cluster_id, confidence and correct.
+        validation: The same of the answers that choose.
+        target_risk_percent: As in `thresholds.choose`.
+
+    Returns:
+        group, metric, estimate, low, high, n, n_clusters, reason.
+    """
+    names = sorted(set(answers[_GROUP].drop_nulls()))
+    for name, percent in product(names, target_risk_percent):
+        judged_on, chosen_on = (_confidences(frame.filter(group=name)) for frame in (answers, validation))
+        cut: float | str = f"no validation answers of {name}"
+        try:
+            if len(chosen_on.image):
+                cut = threshold(CERTIFIED, chosen_on, target_risk=percent / 100, delta=DELTA / len(names))
+        except UndefinedMetricError as error:
+            cut = f"validation: {error}"
+        sizes = {"n": len(judged_on.image), "n_clusters": len(set(judged_on.image))}
+        for kind, rate in judged(judged_on, cut).items():
+            metric = {_GROUP: name, "metric": metric_name(f"certified_{kind}", percent), "estimate": rate.value}
+            yield {**metric, "low": rate.low, "high": rate.high, **sizes, "reason": rate.reason}
+
+
+def _confidences(answers: pl.DataFrame) -> Confidences:
+    image = answers["cluster_id"].rank("dense").to_numpy().astype(np.int64) - 1
+    return Confidences(answers["confidence"].to_numpy(), answers["correct"].to_numpy(), image)
 
 
 def worst_groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,26 +1,43 @@
 """The metrics of a method that gives no confidences, because no reader could be fitted: null, with the reason.
 
+Of a method that was not calibrated there are scores: `of_scores` leaves the metrics for which only their order counts.
+
 They are the rows that another method has, with the same numbers of questions and images. So tables show dashes in its
 line, comparisons with it have the reason, and the rest of a study does not notice.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
+from dualread.evaluation.answer_metrics import ALL_METRICS, ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.conditions import FAMILY_METRICS, FAMILY_PREFIX, undefined_rows
 from dualread.evaluation.estimates import SUBSETS, undefined
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import names_of
 
+WITHOUT_PROBABILITIES = "this metric needs probabilities; of scores only the order counts"
+# With these begin the names of metrics that need probabilities, and of what is said about them.
+OF_PROBABILITIES = (
+    *(name for name, metric in ALL_METRICS.items() if metric.is_of_probabilities),
+    *("mean_confidence", "confidence_drop", "threshold_at_risk_", "certified_threshold_at_risk_"),
+)
+_PLACE = ("subset", "group", "metric", "n", "n_clusters")
 _COUNT = "{}_undefined_replicates"
 _OF_ANSWERS = (*ANSWER_METRICS, NOISE_FLOOR)
 _OF_OTHERS = (
     *(*PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS),
     _COUNT.format(controls.SHUFFLED_AUROC.name),
 )
+
+
+def of_scores(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the row of a metric of scores: without numbers, and with the reason, if the metric needs probabilities."""
+    if not row["metric"].startswith(OF_PROBABILITIES):
+        return row
+    return {key: value if key in _PLACE else None for key, value in row.items()} | {"reason": WITHOUT_PROBABILITIES}
 
 
 def without_confidences(

@@ -20,6 +20,13 @@ _MARKUP = str.maketrans("", "", '*_`"')
 _ARTICLE = re.compile(r"^(?:an?|the) ")
 
 
+def choices_by_name(options: Sequence[str], answer_type: str | None) -> dict[str, str]:
+    """Return a question's choices by name: options by their letters, or yes and no of a closed one without any."""
+    if options:
+        return dict(zip(string.ascii_uppercase, options, strict=False))
+    return {"yes": "yes", "no": "no"} if answer_type == "closed" else {}
+
+
 def option_of(text: str, options: Sequence[str], *, letters_first: bool = False) -> int | None:
     """Return the place of the option that an answer names; None if it names none, or if two fit.
 

@@ -1,6 +1,6 @@
 """What readers take from a view of replies: sampled answers, stated percentages, and log-probabilities of choices."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -58,6 +58,23 @@ def choice_log_probs(answers: Answers, names: Sequence[str]) -> np.ndarray:
             "Add them to the view."
         )
     return np.stack([log_probs[name].astype(np.float64) for name in names], axis=1)
+
+
+def choice_probabilities(log_probs: Mapping[str, np.ndarray], n: int) -> np.ndarray:
+    """Return the probability of each choice among all of its question's, float64 [n, choices].
+
+    A choice that a question does not have has 0; a question without choices has NaN alone.
+
+    Args:
+        log_probs: Per choice, its log-probabilities in nats [n], NaN where a question does not have it.
+        n: The number of questions.
+    """
+    values = np.stack([np.full(n, np.nan), *log_probs.values()], axis=1)[:, bool(log_probs) :]
+    known = np.where(np.isnan(values), -np.inf, values)
+    largest = known.max(axis=1, keepdims=True)
+    weights = np.exp(known - np.where(np.isfinite(largest), largest, 0.0))
+    total = weights.sum(axis=1, keepdims=True)
+    return np.where(total > 0, weights / np.where(total > 0, total, 1.0), np.nan)
 
 
 def _stated(view: ViewAnswers) -> list[int | None]:

@@ -6,7 +6,7 @@ A method is marked where it is above every null, for these seeds and for retrain
 Holm's method over all methods and nulls of a plot. Without nulls, it is marked where its interval lies above .5.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
@@ -126,6 +126,23 @@ def rows_of(
         if limit is not None and metric == AUROC.name:
             shown = {name: limit.get(name) for name in _ESTIMATE}
             yield {**names, "metric": metric, "label": LIMIT_LABEL, "role": LIMIT, **shown}
+
+
+def rows_of_groups(rows: Iterable[Row], labels: Mapping[str, str], **names: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `VALUES` of one plot of groups of answers, of those that have an interval.
+
+    Args:
+        rows: As from `evaluation.subgroups.by_group`, of one column, with the method of each.
+        labels: {method: what stands before its groups}.
+        names: study, backbone, dataset.
+    """
+    shown = [
+        {**row, "low_retrained": row["simultaneous_low"], "high_retrained": row["simultaneous_high"]}
+        | {"method": f"{labels[row['method']]}{row['group']}"}
+        for row in rows
+        if None not in (row["group"], row["simultaneous_low"])
+    ]
+    yield from rows_of(shown, [], {row["method"]: row["method"] for row in shown}, limit=None, **names)
 
 
 def scale(values: pl.DataFrame) -> tuple[float, float]:

@@ -193,17 +193,19 @@ class Condition(Section):
 
 
 class Choices(NonEmpty):
-    """Completions whose likelihood is computed: words, or a range of integers."""
+    """Completions whose likelihood is computed: words, a range of integers, or the choices of each question."""
 
     words: Annotated[Distinct[Annotated[Word, Field(min_length=1)]], Field(min_length=2, max_length=100)] | None = None
     """The words; every spelling that is one token counts."""
     integers: Annotated[list[Annotated[int, Field(ge=0, le=10_000)]], Field(min_length=2, max_length=2)] | None = None
     """The first and the last integer."""
+    options: Literal[True] | None = None
+    """Each question's options in place of its answer; yes and no for a closed question without options."""
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if len(present := sorted(name for name, value in self if value is not None)) != 1:
-            raise ValueError(f"has {present}. Expected either `words` or `integers`.")
+            raise ValueError(f"has {present}. Expected one of `words`, `integers` and `options`.")
         return self
 
 

@@ -90,6 +90,16 @@ MANIFEST = Schema(
     },
 )
 
+# One row per question and further column of the user's table, where a study names some for groups of answers.
+QUESTION_COLUMNS = Schema(
+    name="question_columns",
+    columns={
+        "sample_id": column(pl.String, "the question"),
+        "column": column(pl.String, "name of the column, such as sex or site"),
+        "value": nullable(pl.String, "its value; null if it is blank"),
+    },
+)
+
 # One row per question that has a same-question donor.
 PAIRS = Schema(
     name="pairs",
@@ -173,7 +183,7 @@ CHOICES = Schema(
     columns={
         "sample_id": column(pl.String, "id of the question in the table of questions (manifest.parquet)"),
         "condition": column(pl.String, "condition/view: the condition of the answer, and the view that asks about it"),
-        "choice": column(pl.String, "Yes, No, 0, 1, ..., 100"),
+        "choice": column(pl.String, "Yes, No, 0, 1, ..., 100; of options A, B, ..., or yes, no"),
         "log_prob": column(
             pl.Float64, "log-probability in nats; the probabilities of all choices need not add up to 1"
         ),
@@ -256,7 +266,10 @@ PREDICTIONS = Schema(
             "raw score, finite, higher = more confident; on the method's own scale, such as log-odds; null where a"
             " judge of its samples gave no verdict",
         ),
-        "confidence": column(pl.Float64, "probability of being correct, in [0, 1]"),
+        "confidence": column(
+            pl.Float64,
+            "probability of being correct, in [0, 1]; of a method that is not calibrated, the score's rank in (0, 1)",
+        ),
         "imputed": column(pl.Boolean, "whether the method had no valid value here, so that 0.5 replaces it"),
     },
 )
@@ -354,6 +367,28 @@ CONTRASTS = Schema(
             "of CCG: the side with fewer than 30 decisive images in some run: source, donor, or source and donor",
         ),
         "reason": nullable(pl.String, "why the estimate is null, or why a value has no interval"),
+    },
+)
+
+# One row per estimate: a metric of one method on a group of answers, and its difference to all other groups.
+SUBGROUPS = Schema(
+    name="subgroups",
+    columns={
+        **{name: METRICS.columns[name] for name in ("study", "backbone", "actor", "seed", "method", "dataset")},
+        "by": column(pl.String, "column of questions, such as sex or content_family"),
+        "group": nullable(pl.String, "its value; null: the questions without one"),
+        **{name: METRICS.columns[name] for name in ("metric", "estimate", "low", "high")},
+        "simultaneous_low": nullable(pl.Float64, "lower end of the interval that holds for all groups together, 95%"),
+        "simultaneous_high": nullable(pl.Float64, "its upper end"),
+        **{name: METRICS.columns[name] for name in ("n", "n_clusters", "reason")},
+        "difference": nullable(pl.Float64, "the group minus all other groups of the column"),
+        "difference_low": nullable(pl.Float64, "lower end of its 95% interval"),
+        "difference_high": nullable(pl.Float64, "its upper end"),
+        "p": nullable(pl.Float64, "two-sided p-value of the difference"),
+        "p_at_most": CONTRASTS.columns["p_at_most"],
+        "p_holm": nullable(pl.Float64, "p after Holm's correction over the groups of this column and metric"),
+        "p_holm_at_most": CONTRASTS.columns["p_holm_at_most"],
+        "difference_reason": nullable(pl.String, "why there is no difference, or why it has no interval"),
     },
 )
 

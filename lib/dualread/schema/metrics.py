@@ -45,6 +45,9 @@ class Metrics(Section):
     """Confidence intervals."""
     target_risk_percent: Distinct[Annotated[int, Field(ge=0, le=99)]]
     """Risks for which the coverage is reported."""
+    miss_percent: Annotated[Distinct[Annotated[int, Field(ge=1, le=99)]], Field(min_length=1)] | None = None
+    """How often answer sets, of methods that read a view of `choices: {options: true}`, may miss the right choice;
+    without it, there are no such sets. Validation questions choose their thresholds."""
     further: Distinct[FurtherMetric] | None = None
     """Metrics that are computed besides; the tables estimators, field, intervals and paired have columns for them."""
     changed_from: Name | None = None
@@ -78,6 +81,8 @@ class MethodSpec(Section):
     actor: str
     seed: int
     method: str
+    uncalibrated: Literal[True] | None = None
+    """Whether its confidences are ranks of scores, of which only the order counts."""
 
     @property
     def run(self) -> dict[str, str | int]:
@@ -93,8 +98,23 @@ class ComputeMetricsSpec(MethodSpec):
     splits: dict[str, Listed[str]]
     """The splits of each data set."""
     metrics: Metrics
+    choices: str | None = None
+    """The view that has the probabilities of each question's choices; None for no answer sets."""
     thresholds_from: str
     """One of `splits`, as "<dataset>/<split>", on which the thresholds are chosen."""
+
+
+class MeasureSubgroupsSpec(MethodSpec):
+    """The metrics of groups of the test answers."""
+
+    study: str
+    """The study's name, which seeds the resamples."""
+    subgroups: Listed[str]
+    """The columns of questions whose values are groups."""
+    datasets: Listed[str]
+    metrics: Metrics
+    thresholds_from: str
+    """The one of `datasets` whose validation answers choose certified thresholds, which are for its test answers."""
 
 
 class MeasureCostsSpec(MethodSpec):
@@ -194,6 +214,8 @@ class ExportAnswersSpec(Section):
     """The splits of each data set."""
     replicates: int
     """The number of resamples behind the study's intervals."""
+    uncalibrated: Listed[str] | None = None
+    """Those of them that have scores, and no confidences."""
     subgroups: Listed[str] | None = None
     """Further columns of the table of questions, whose values are groups of answers."""
 

@@ -63,6 +63,9 @@ class Method(Section):
     """Which tuning study found the settings."""
     transfer: Transfer | None = None
     """Whose reader it applies; without it, a reader is fitted on the answers of `actor`."""
+    uncalibrated: Literal[True] | None = None
+    """Whether nothing is fitted, and so no label is read: of its scores only the order counts, and metrics that need
+    probabilities are dashes. For readers that are fitted only to turn a score into one (SCORES_UNFITTED)."""
 
 
 class AppliedReader(Section):
@@ -153,5 +156,7 @@ class ScoreAnswersSpec(ReaderSpec):
     """A fitted reader's confidences in the answers of `shards`."""
 
     shards: Listed[Shard]
+    uncalibrated: Literal[True] | None = None
+    """Whether nothing was fitted, so that ranks of its scores stand for confidences."""
     transfer: AppliedReader | None = None
     """The reader, if it is fitted on the answers of another actor or seed."""

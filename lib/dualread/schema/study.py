@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, PrivateAttr
 from dualread.schema.answers import Actor, Condition, Generation, View
 from dualread.schema.backbones import Backbone
 from dualread.schema.base import Above0, AtLeastOne, Name, Names, Positive, Section, Seeds, Unit
-from dualread.schema.data import Column, Dataset, Phantom
+from dualread.schema.data import Dataset, Phantom
 from dualread.schema.metrics import Contrast, Metrics
 from dualread.schema.readers import Method
 from dualread.schema.replay import Replay
@@ -91,9 +91,10 @@ class Config(Section):
     """Methods, in the order of tables."""
     metrics: Metrics
     """How confidences are judged."""
-    subgroups: AtLeastOne[Column] | None = None
-    """Columns of the table of questions whose values are groups of answers: the tables of answers that a study exports
-    have them, so that `dualread evaluate --by` gives every metric of each group."""
+    subgroups: Names | None = None
+    """Columns whose values are groups of answers: modality, location, content_family or answer_type of the table of
+    questions, or further ones that a data set reads (`settings.subgroups` of the loader `table`). The table and the
+    figure `subgroups` show each group, and the tables of answers that a study exports have the columns."""
     tables: dict[Name, Table]
     """Tables: lib/dualread/reporting/tables/<name>.py."""
     contrasts: dict[Name, Contrast] = Field(default_factory=dict)

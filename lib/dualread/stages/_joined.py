@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from dualread.artifacts.tables import read_table, scan_table
+from dualread.artifacts.tables import empty_table, read_table, scan_table
 from dualread.data.questions.roles import unit_of
 from dualread.errors import ArtifactError
 from dualread.evaluation.columns import Columns
@@ -18,7 +18,7 @@ from dualread.evaluation.join import FORCED_ALONE, NOT_FORCED, Joined, Rows, joi
 from dualread.evaluation.pair_metrics import PairValues
 from dualread.evaluation.side_by_side import ORIGINAL, clusters_for_images
 from dualread.grading.claim_labels.base import question_of
-from dualread.schema.columns import CLAIMS, GRADED, MANIFEST, PAIRS, Schema
+from dualread.schema.columns import CLAIMS, GRADED, MANIFEST, PAIRS, QUESTION_COLUMNS, Schema
 from dualread.schema.tables import Shown
 
 S = TypeVar("S", bound=Shown)
@@ -135,6 +135,18 @@ def counted(shard: tuple[str, str], inputs: Mapping[str, Path]) -> list[dict]:
     questions = read(inputs, name, MANIFEST, ("sample_id", "cluster_id"))
     claims = read(inputs, f"graded/{'/'.join(shard)}/{ORIGINAL}", CLAIMS, ("sample_index", "question", "label"))
     return report_counts(claims.filter(sample_index=0), questions)
+
+
+def read_groups(inputs: Mapping[str, Path], manifest: str, columns: Collection[str]) -> pl.DataFrame:
+    """Return sample_id and these columns of the questions of the input `manifest`; null where they have none."""
+    of_manifest = [name for name in columns if name in MANIFEST.columns]
+    questions = read(inputs, manifest, MANIFEST, ("sample_id", *of_manifest))
+    further = inputs[manifest] / f"{QUESTION_COLUMNS.name}.parquet"
+    values = read_table(further, QUESTION_COLUMNS) if further.exists() else empty_table(QUESTION_COLUMNS)
+    for name in (name for name in columns if name not in of_manifest):
+        of_column = values.filter(column=name).select("sample_id", pl.col("value").alias(name))
+        questions = questions.join(of_column, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    return questions
 
 
 def read(inputs: Mapping[str, Path], name: str, schema: Schema, columns: tuple[str, ...] = ()) -> pl.DataFrame:

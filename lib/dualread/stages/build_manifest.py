@@ -16,7 +16,7 @@ from dualread.data.questions.build import build, digest, refuse_another
 from dualread.data.questions.pictures import Pictures
 from dualread.data.questions.select import select
 from dualread.progress import say
-from dualread.schema.columns import MANIFEST, THUMBNAILS
+from dualread.schema.columns import MANIFEST, QUESTION_COLUMNS, THUMBNAILS
 from dualread.schema.data import BuildManifestSpec
 from dualread.store.digest import MANIFEST_NAME
 
@@ -55,6 +55,8 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
         target.write_bytes(pictures.copy(image))
         looks.setdefault(file.pixel_sha256, file.thumbnail)
     write_table(out / "manifest.parquet", manifest, MANIFEST)
+    if not (further := selected.question_columns(spec.dataset, spec.split)).is_empty():
+        write_table(out / "question_columns.parquet", further, QUESTION_COLUMNS)
     thumbnails = ({"pixel_sha256": pixels, "thumbnail": look} for pixels, look in looks.items())
     write_rows(out, thumbnails, THUMBNAILS, rows_per_part=_THUMBNAILS_PER_PART)
     audit.write_parquet(out / "audit.parquet", compression="zstd")

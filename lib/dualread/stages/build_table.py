@@ -1,7 +1,7 @@
 """Stage build_table: one table as LaTeX and as HTML, and a CSV with the full precision behind every printed cell.
 
-inputs:  one artifact, as the table's READS says: metrics of collect_metrics, data of summarize_data, or contrasts of
-         compare_methods; and manifest/<dataset>/test, which says what is resampled
+inputs:  as the table's READS says, metrics of collect_metrics, data of summarize_data, contrasts of compare_methods, or
+         subgroups/<backbone>/<actor>/<seed>/<method>; and manifest/<dataset>/test, which says what is resampled
 output:  <name>.tex, <name>.csv, and <name>.html with one <table> per float and an empty line between two
 """
 
@@ -16,11 +16,11 @@ from dualread.plugins import load_module
 from dualread.reporting.tables.cells import PrintedTable, of_contrasts
 from dualread.reporting.tables.entries import UNDEFINED
 from dualread.reporting.tables.values import summarize
-from dualread.schema.columns import CONTRASTS, DATA, METRICS
+from dualread.schema.columns import CONTRASTS, DATA, METRICS, SUBGROUPS
 from dualread.schema.tables import BuildTableSpec, Layout, StudySettings
 from dualread.stages._joined import with_units
 
-_SCHEMAS = {"metrics": METRICS, "data": DATA, "contrasts": CONTRASTS}
+_SCHEMAS = {"metrics": METRICS, "data": DATA, "contrasts": CONTRASTS, "subgroups": SUBGROUPS}
 
 
 def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -32,8 +32,9 @@ def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """
     module = spec.table.module
     name = module.rpartition(".")[2]
-    (kind,) = inputs.keys() & _SCHEMAS.keys()
-    rows = read_table(inputs[kind] / f"{kind}.parquet", _SCHEMAS[kind])
+    named = {name: kind for name in sorted(inputs) if (kind := name.partition("/")[0]) in _SCHEMAS}
+    (kind,) = set(named.values())
+    rows = pl.concat(read_table(inputs[name] / f"{kind}.parquet", _SCHEMAS[kind]) for name in named)
     if spec.layout is not None:
         shown = with_units(spec.layout, inputs, {dataset.name: dataset.label for dataset in spec.layout.datasets})
     else:
@@ -51,6 +52,6 @@ def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
 def build(table: ModuleType, rows: pl.DataFrame, shown: Layout | StudySettings) -> PrintedTable:
     """Return the table of `rows`: metrics are first summarized over seeds, contrasts found by key."""
     reads = getattr(table, "READS", "metrics")
-    if isinstance(shown, StudySettings) or reads == "data":
+    if isinstance(shown, StudySettings) or reads in ("data", "subgroups"):
         return table.build(rows, shown)
     return table.build(of_contrasts(rows) if reads == "contrasts" else summarize(rows, seeds=shown.seeds), shown)

@@ -4,6 +4,7 @@ inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<cond
          pairs/<dataset>/<split> where the data set admits donors; of reports, whose claims are in that manifest and in
          those pairs, questions/<dataset>/<split>: resamples are those of all images, with claims or without;
          asked_pairs/<dataset>/<split>: the pairs of these questions, which forced claims are summed by;
+         view/<view>/<dataset>/<split>/original where the method's choices make answer sets;
          compared/<dataset>/<split>/original: the graded answers of the actor that answers_changed compares with
 output:  metrics.parquet
          replicates.safetensors: what tables need to compare methods on all questions, at <dataset>/<split>/<metric>. Of
@@ -36,9 +37,10 @@ from dualread.evaluation.side_by_side import conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
-from dualread.evaluation.without_confidences import without_confidences
+from dualread.evaluation.without_confidences import OF_PROBABILITIES, of_scores, without_confidences
 from dualread.schema.columns import MANIFEST, METRICS
 from dualread.schema.metrics import ComputeMetricsSpec
+from dualread.stages._choices import answer_set_rows
 from dualread.stages._joined import changed_rows, counted, forced_pairs, read, read_joined
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id", "cluster_id", "patient_id")
@@ -69,7 +71,8 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     for dataset, split in shards:  # one after the other, because each may fill the memory
         judged, kept, n = _judged(spec, (dataset, split), inputs, thresholds)
         rows += [{"dataset": dataset, "split": split, **row} for row in judged]
-        tensors = {name: values for name, values in kept.replicates.items() if name in STORED}
+        stored = (name for name in STORED if not (spec.uncalibrated and name.startswith(OF_PROBABILITIES)))
+        tensors = {name: kept.replicates[name] for name in stored if name in kept.replicates}
         for name, of_pairs in kept.pairs.items():
             tensors |= {name: of_pairs.stored(), PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in tensors.items()}
@@ -122,8 +125,10 @@ def _judged(
         *condition_rows(conditions, draws),
         *counted(shard, inputs),
         *changed_rows(shard, manifest, inputs),
+        *answer_set_rows(spec, shard, inputs),
     ]
     rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
+    rows = [dict(of_scores(row)) for row in rows] if spec.uncalibrated else rows
     return rows, replace(kept, pairs={**kept.pairs, **of_reports}), (len(answers), n_pairs)
 
 

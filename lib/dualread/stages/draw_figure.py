@@ -6,6 +6,7 @@ inputs:  as the figure's READS says:
                     graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>; of reports, claims/<same>, too
          pairs      as for answers, and pairs/<dataset>/<split>
          metrics    metrics, the table of all metrics
+         subgroups  subgroups/<backbone>/<actor>/<seed>/<method>; manifest/<dataset>/test
          contrasts  contrasts, a compare_methods artifact of one actor; manifest/<dataset>/test, which says what is
                     resampled; and difficulty, where it is known
 output:  <name>.pdf, <name>.png, <name>.csv
@@ -23,7 +24,7 @@ from dualread.artifacts.tables import reason_of
 from dualread.errors import ArtifactError
 from dualread.plugins import load_module
 from dualread.reporting.figures.drawing import Drawing, house_style, save
-from dualread.schema.columns import CONTRASTS, DIFFICULTY, MANIFEST, METRICS, PAIRS, TRAIN_LOG
+from dualread.schema.columns import CONTRASTS, DIFFICULTY, MANIFEST, METRICS, PAIRS, SUBGROUPS, TRAIN_LOG
 from dualread.schema.tables import DrawFigureSpec
 from dualread.stages._joined import read, read_joined, with_units
 
@@ -45,6 +46,9 @@ def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
         tables = {name: read(inputs, name, TRAIN_LOG) for name in sorted(inputs)}
     elif figure.READS == "metrics":
         tables = {"metrics": read(inputs, "metrics", METRICS)}
+    elif figure.READS == "subgroups":
+        of_groups = (read(inputs, name, SUBGROUPS) for name in sorted(inputs) if name.startswith("subgroups/"))
+        tables = {"subgroups": pl.concat(of_groups)}
     elif figure.READS == "contrasts":
         tables = {name: read(inputs, name, _OF_NAMES[name]) for name in sorted(inputs.keys() & _OF_NAMES.keys())}
     else:

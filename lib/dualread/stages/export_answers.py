@@ -17,9 +17,9 @@ import polars as pl
 
 from dualread.artifacts.tables import reason_of, scan_table
 from dualread.evaluation.side_by_side import FIXED_PREFIX
-from dualread.schema.columns import GRADED, MANIFEST, PAIRS
+from dualread.schema.columns import GRADED, MANIFEST, PAIRS, PREDICTIONS
 from dualread.schema.metrics import ExportAnswersSpec
-from dualread.stages._joined import read
+from dualread.stages._joined import read, read_groups
 
 _ORIGINAL, _DONOR = "original", "donor"
 _OF_MANIFEST = (
@@ -59,21 +59,31 @@ def _answers(
     spec: ExportAnswersSpec, shard: tuple[str, str], tables: Mapping[str, Path], inputs: Mapping[str, Path]
 ) -> pl.DataFrame:
     place = "/".join(shard)
-    groups = [name for name in spec.subgroups or () if name not in _OF_MANIFEST]
-    questions = read(inputs, f"manifest/{place}", MANIFEST, (*_OF_MANIFEST, *groups))
+    columns = [name for name in spec.subgroups or () if name not in _OF_MANIFEST]
+    questions = read(inputs, f"manifest/{place}", MANIFEST, _OF_MANIFEST)
+    groups = read_groups(inputs, f"manifest/{place}", columns)
     grades = read(inputs, f"graded/{place}/{_ORIGINAL}", GRADED, ("sample_id", "answer", "correct"))
     return (
         _confidences(shard, _ORIGINAL, tables)
         .join(questions, on="sample_id", how="left", validate="m:1")
+        .join(groups, on="sample_id", how="left", validate="m:1")
         .join(grades, on="sample_id", how="left", validate="m:1")
         .select(
             *("method", pl.lit(spec.study).alias("study"), pl.lit(spec.replicates).alias("replicates")),
             *("dataset", "split", "sample_id", "image_id", "cluster_id", "question", "answer_type", "answer"),
             pl.col("reference_answers").alias("reference_answer"),
-            *("correct", "confidence", *groups),
+            *("correct", *_said(spec), *columns),
         )
         .sort("method", "sample_id")
     )
+
+
+def _said(spec: ExportAnswersSpec) -> list[pl.Expr]:
+    """Return the column of confidences; where some methods have none, they have null there, and theirs are scores."""
+    is_score = pl.col("method").is_in(spec.uncalibrated or ())
+    if not spec.uncalibrated:
+        return [pl.col("confidence")]
+    return [pl.when(~is_score).then("confidence").alias("confidence"), pl.when(is_score).then("score").alias("score")]
 
 
 def _pairs(
@@ -92,7 +102,7 @@ def _pairs(
             *("method", pl.lit(spec.study).alias("study"), dataset, split, "sample_id", "donor_image_id"),
             pl.col("answer").alias("donor_answer"),
             pl.col("correct").alias("donor_correct"),
-            pl.col("confidence").alias("donor_confidence"),
+            *(value.name.prefix("donor_") for value in _said(spec)),
         )
         .sort("method", "sample_id")
     )
@@ -100,9 +110,8 @@ def _pairs(
 
 def _confidences(shard: tuple[str, str], condition: str, tables: Mapping[str, Path]) -> pl.DataFrame:
     at = dict(zip(("dataset", "split"), shard, strict=True))
-    rows: Sequence[pl.LazyFrame] = [
-        scan_table(table, ("method", "sample_id", "confidence"), **at, condition=condition) for table in tables.values()
-    ]
+    names = ("method", "sample_id", "confidence", "score")
+    rows: Sequence[pl.LazyFrame] = [scan_table(table, names, **at, condition=condition) for table in tables.values()]
     if not rows:
-        return pl.DataFrame(schema={"method": pl.String, "sample_id": pl.String, "confidence": pl.Float64})
+        return pl.DataFrame(schema={name: PREDICTIONS.columns[name].dtype for name in names})
     return pl.concat(rows).collect(engine="streaming")

@@ -24,6 +24,7 @@ from dualread.schema.columns import CHOICES, GENERATIONS
 from dualread.schema.recorded import Facts
 from dualread.seeding import derive_seed
 from dualread.stages._asked import frozen, read_asked, read_committed, refuse_control_tokens
+from dualread.stages._choices import read_named
 
 
 def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -98,8 +99,11 @@ def _score_choices(
     committed = dict(read_committed(inputs["generations"]).select("sample_id", "token_ids").iter_rows())
     if missing := [q.sample_id for q in questions if q.sample_id not in committed]:
         raise ArtifactError(f"{shard.condition}: {len(missing)} questions without an answer, such as {missing[0]}.")
+    named = read_named(inputs["manifest"]) if wanted.options else {}
+    questions = [question for question in questions if question.sample_id in named or not wanted.options]
     requests = [question.request(inputs["manifest"]) for question in questions]
     ids = [committed[question.sample_id] for question in questions]
+    of_each = [named.get(question.sample_id) for question in questions]
     rows = [
         {
             "sample_id": question.sample_id,
@@ -109,7 +113,7 @@ def _score_choices(
             "n_prompt_tokens": scored.n_prompt_tokens,
         }
         for question, scored in zip(
-            questions, score_choices(actor, requests, ids, wanted, shard.thinking_ends), strict=True
+            questions, score_choices(actor, requests, ids, wanted, shard.thinking_ends, of_each), strict=True
         )
         for choice, log_prob in scored.log_probs.items()
     ]

@@ -14,7 +14,7 @@ import polars as pl
 
 from dualread.artifacts.tables import empty_table, read_table, write_table
 from dualread.evaluation.side_by_side import FIXED_PREFIX
-from dualread.schema.columns import CLAIMS, GRADED, MANIFEST, PAIRS
+from dualread.schema.columns import CLAIMS, GRADED, MANIFEST, PAIRS, QUESTION_COLUMNS
 from dualread.schema.data import ListClaimsSpec
 
 
@@ -27,6 +27,10 @@ def compute(spec: ListClaimsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     if forced := inputs.get(f"graded/{FIXED_PREFIX}"):
         pairs = _of_claims(forced, read_table(inputs["pairs"] / "pairs.parquet", PAIRS))
     write_table(out / "manifest.parquet", manifest, MANIFEST)
+    if (further := inputs["manifest"] / "question_columns.parquet").exists():
+        columns = read_table(further, QUESTION_COLUMNS).partition_by("column", maintain_order=True)
+        of_claims = pl.concat([_of_claims(inputs["graded"], of_column) for of_column in columns])
+        write_table(out / "question_columns.parquet", of_claims, QUESTION_COLUMNS)
     write_table(out / "pairs.parquet", pairs, PAIRS)
     n_reports = claims["question"].n_unique()
     return f"read {len(claims)} claims of {n_reports} reports, listed {len(manifest)} and {len(pairs)} pairs"

@@ -36,6 +36,9 @@ def compute(spec: ScoreAnswersSpec, inputs: Mapping[str, Path], out: Path) -> st
         return f"wrote no confidences of {where}: {reader.unfitted}"
     shards = [_score_shard(reader, spec, shard, inputs, where) for shard in spec.shards]
     predictions = pl.concat([empty_table(PREDICTIONS), *shards]).sort("sample_id", "condition")
+    if spec.uncalibrated:
+        ranks = predictions["score"].rank("dense") / (predictions["score"].n_unique() + 1)
+        predictions = predictions.with_columns(confidence=ranks, imputed=False)
     write_table(out / "predictions.parquet", predictions, PREDICTIONS)
     n_imputed = predictions["imputed"].sum()
     return f"read {len(shards)} shards, wrote {len(predictions)} confidences of {where}, {n_imputed} imputed"

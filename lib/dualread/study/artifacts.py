@@ -310,6 +310,7 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
                 ScoreAnswersSpec(
                     **self._reader_of(w, method, "score"),
                     shards=tuple(Shard(**shard_fields(shard)) for shard in within(self._shards.scored(method))),
+                    uncalibrated=True if method in self._shards.uncalibrated else None,
                     transfer=self.applied(w, method),
                 ),
                 reader=self.reader_of(w, method),

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import get_args
 
 from dualread import plugins
+from dualread.errors import did_you_mean
 from dualread.evaluation.side_by_side import conditions_of
 from dualread.models import prompts
 from dualread.readers.declarations import features, problems
 from dualread.schema.answers import name_and_settings
 from dualread.schema.base import settings_class
-from dualread.schema.data import Dataset
+from dualread.schema.data import Column, Dataset
 from dualread.schema.metrics import Contrast, FurtherCompared
 from dualread.schema.readers import Method
 from dualread.schema.study import Config
@@ -29,7 +30,7 @@ from dualread.training.settings import TrainingSettings, training_settings
 _OF_FIGURES = {
     "train_log": (["actors"], []),
     **dict.fromkeys(("answers", "pairs", "metrics"), (["methods"], ["datasets"])),
-    "contrasts": (["methods"], []),
+    **dict.fromkeys(("contrasts", "subgroups"), (["methods"], [])),
 }
 # Why such a figure shows the methods of one actor alone.
 _OF_ONE_ACTOR = {"pairs": "a pair shows the answers of one", "contrasts": "nulls judge the answers of one"}
@@ -49,6 +50,7 @@ def contradictions(config: Config, *, with_plugins: bool = True) -> Iterator[str
         yield f"datasets: {len(in_distribution)} have `id: true` ({in_distribution}). Expected exactly one."
     for name, dataset in config.datasets.items():
         yield from _dataset_contradictions(f"datasets.{name}", dataset, config)
+    yield from _subgroup_contradictions(config)
     yield from _actor_contradictions(config)
     yield from _states_contradictions(config)
     if with_plugins:
@@ -70,6 +72,7 @@ def contradictions(config: Config, *, with_plugins: bool = True) -> Iterator[str
         yield from _figure_contradictions(f"figures.{name}", name, figure, config)
     yield from _method_contradictions(config.methods)
     yield from _transfer_contradictions(config)
+    yield from _uncalibrated_contradictions(config)
     yield from _group_contradictions(config)
     if with_plugins:
         yield from _thinking_contradictions(config)
@@ -145,6 +148,22 @@ def _actor_contradictions(config: Config) -> Iterator[str]:
             yield f"actors.{name}: has {listed}. Expected one; a study removes a key with null."
         if actor.same_as and ((other := config.actors[actor.same_as]).same_as or other.answers):
             yield f"actors.{name}.same_as: {actor.same_as!r} has no checkpoint of its own. Name an actor that has one."
+
+
+def _subgroup_contradictions(config: Config) -> Iterator[str]:
+    further = {name for dataset in config.datasets.values() for name in dataset.settings.get("subgroups") or ()}
+    known = [*get_args(Column), *sorted(further)]
+    for name in config.subgroups or ():
+        if name not in known:
+            yield (
+                f"subgroups: {name!r}: no such column. Known: {', '.join(known)}.{did_you_mean(name, known)} A data set"
+                " of your own has those that its settings.subgroups name."
+            )
+    for section, name in (*product(["tables"], config.tables), *product(["figures"], config.figures)):
+        if plugins.declared(section, name, "READS") == "subgroups" and not config.subgroups:
+            yield f"{section}.{name}: the study has no `subgroups`. Name columns there, or leave the entry out."
+        if plugins.declared(section, name, "OF_CHOICES") and not config.metrics.miss_percent:
+            yield f"{section}.{name}: `metrics` has no `miss_percent`. Say there how often answer sets may miss."
 
 
 def _states_contradictions(config: Config) -> Iterator[str]:
@@ -236,6 +255,9 @@ def _figure_contradictions(where: str, name: str, figure: Figure, config: Config
             pairing = config.datasets[dataset].pairing
             if pairing is None or "test" not in pairing.splits:
                 yield f"{where}.datasets: the test questions of {dataset} have no donors. Leave it, or the figure, out."
+    scores = [method for method in figure.methods or [] if config.methods[method].uncalibrated]
+    if scores and plugins.declared("figures", name, "OF_PROBABILITIES"):
+        yield f"{where}.methods: {scores} are not calibrated, and it shows probabilities. Leave them out."
     if untrained := sorted(actor for actor in figure.actors or [] if not config.actors[actor].training):
         yield f"{where}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
 
@@ -345,6 +367,19 @@ def _method_contradictions(methods: Mapping[str, Method]) -> Iterator[str]:
             elif methods[parent].actor != method.actor:
                 actors = f"{methods[parent].actor!r}, {name!r} reads {method.actor!r}"
                 yield f"methods.{name}.parents.{role}: {parent!r} reads {actors}. Expected the same actor."
+
+
+def _uncalibrated_contradictions(config: Config) -> Iterator[str]:
+    names = [name for name, method in config.methods.items() if method.uncalibrated]
+    for name in names:
+        method, where = config.methods[name], f"methods.{name}.uncalibrated"
+        if method.parents or method.transfer or not plugins.declared("readers", method.reader, "SCORES_UNFITTED"):
+            yield f"{where}: the reader {method.reader!r} has to be fitted, or to build on others. Leave this key out."
+    for name, method in config.methods.items():
+        if built_on := [parent for role, parent in method.parents.items() if role != "target" and parent in names]:
+            yield f"methods.{name}.parents: {built_on} are not calibrated. Name methods that are."
+        if method.transfer and method.transfer.method in names:
+            yield f"methods.{name}.transfer.method: {method.transfer.method!r} is not fitted. Name a method that is."
 
 
 def _transfer_contradictions(config: Config) -> Iterator[str]:

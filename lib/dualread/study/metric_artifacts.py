@@ -12,6 +12,7 @@ from dualread.schema.metrics import (
     ExportRecordsSpec,
     MeasureCostsSpec,
     MeasureDifficultySpec,
+    MeasureSubgroupsSpec,
 )
 from dualread.study.artifact_paths import ArtifactPaths, Run, run_of
 from dualread.study.jobs import Description
@@ -37,11 +38,18 @@ class MetricArtifacts(ArtifactPaths):
             return ComputeMetricsSpec(
                 **run_of(w),
                 method=method,
+                uncalibrated=True if method in self._shards.uncalibrated else None,
                 study=self._study.study,
                 splits=_splits_of(shards),
                 metrics=self._study.metrics,
+                choices=self._shards.choices_of(method) if self._study.metrics.miss_percent else None,
                 thresholds_from=f"{self._shards.in_distribution}/validation",
             )
+
+        def choices(method: str) -> dict[str, str]:
+            view = spec(method).choices
+            asked = [shard for shard in shards if view and shard[2] == "original"]
+            return {f"view/{view}/{'/'.join(shard)}": self.of_actor("views", w, *shard, str(view)) for shard in asked}
 
         reports = [shard for shard in shards if self._shards.has_claims(shard[0])]
         questions = {f"questions/{d}/{s}": self.at("manifests", d, s) for d, s, _ in reports}
@@ -49,7 +57,10 @@ class MetricArtifacts(ArtifactPaths):
         inputs = {**self.answers(w, ("graded",), shards), **self.judged_pairs(w, shards), **questions}
         return {**inputs, **self._compared(w, shards)}, [
             self.entry(
-                self.of_actor("metrics", w, method), spec(method), predictions=self.of_actor("predictions", w, method)
+                self.of_actor("metrics", w, method),
+                spec(method),
+                predictions=self.of_actor("predictions", w, method),
+                **choices(method),
             )
             for method in self._shards.methods_of(w.actor)
         ]
@@ -67,6 +78,43 @@ class MetricArtifacts(ArtifactPaths):
             for dataset, split, condition in shards
             if condition == "original" and not self._shards.has_claims(dataset)
         }
+
+    def measure_subgroups(self, w: Any) -> Description:
+        """The metrics of each method of a run on groups of answers, and what chooses their thresholds."""
+        chosen_on = (self._shards.in_distribution, "validation")
+        shards = [shard for shard in self._judged_shards(w.actor) if shard[1] == "test" or shard[:2] == chosen_on]
+        spec: dict[str, Any] = {
+            **run_of(w),
+            "study": self._study.study,
+            "subgroups": tuple(self._study.subgroups or ()),
+            "datasets": tuple(
+                dataset for dataset, split, condition in shards if (split, condition) == ("test", "original")
+            ),
+            "metrics": self._study.metrics,
+            "thresholds_from": chosen_on[0],
+        }
+        questions = {
+            f"questions/{d}/{s}": self.at("manifests", d, s) for d, s, _ in shards if self._shards.has_claims(d)
+        }
+        inputs = {**self.answers(w, ("graded",), shards), **self.judged_pairs(w, shards), **questions}
+        return inputs, [
+            self.entry(
+                self.of_actor("subgroups", w, method),
+                MeasureSubgroupsSpec(
+                    **spec, method=method, uncalibrated=True if method in self._shards.uncalibrated else None
+                ),
+                predictions=self.of_actor("predictions", w, method),
+            )
+            for method in self._shards.methods_of(w.actor)
+        ]
+
+    def _judged_shards(self, actor: str) -> list[Shard]:
+        """Return an actor's answers, and those on donors' images that pairs are of."""
+        return [
+            shard
+            for shard in self._shards.reported(actor)
+            if shard[2] in ("original", FIXED_PREFIX if self._shards.has_claims(shard[0]) else "donor")
+        ]
 
     def measure_costs(self, w: Any) -> Description:
         """What each method costs, counted on the in-distribution test answers."""
@@ -169,18 +217,14 @@ class MetricArtifacts(ArtifactPaths):
     def _answers(self, run: Run, methods: Sequence[str] | None, splits: Collection[str] | None) -> dict[str, Any]:
         """Return the table of all answers of a run, one entry of its job."""
         methods = self._shards.methods_of(run.actor) if methods is None else methods
-        shards = [
-            shard
-            for shard in self._shards.reported(run.actor)
-            if shard[2] in ("original", FIXED_PREFIX if self._shards.has_claims(shard[0]) else "donor")
-            and (splits is None or shard[1] in splits)
-        ]
+        shards = [shard for shard in self._judged_shards(run.actor) if splits is None or shard[1] in splits]
         spec = ExportAnswersSpec(
             **run_of(run),
             study=self._study.study,
             methods=tuple(methods),
             splits=_splits_of(shards),
             replicates=self._study.metrics.bootstrap.replicates,
+            uncalibrated=tuple(name for name in methods if name in self._shards.uncalibrated) or None,
             subgroups=tuple(self._study.subgroups) if self._study.subgroups else None,
         )
         predictions = {

@@ -112,7 +112,7 @@ def left_out(config: Config) -> Mapping[str, str]:
         if states or any(view.gives_states for view in views):
             reasons[name] = "it reads hidden states or single tokens, which given answers lack"
         elif any(view.choices is not None and view.choices.words is None for view in views):
-            reasons[name] = "it reads the likelihoods of many integers, which services do not give"
+            reasons[name] = "it reads the likelihoods of integers or options, which services do not give"
         elif lacking:
             reasons[name] = f"it builds on {lacking[0]}, which is left out"
     return reasons

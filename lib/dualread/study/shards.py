@@ -34,7 +34,9 @@ class StudyShards:
     """
 
     def __init__(self, config: Config, uncalibrated: Mapping[str, str] | None = None) -> None:
-        self._config, self.uncalibrated = config, uncalibrated or {}
+        self._config = config
+        entries = {name: "test" for name, method in config.methods.items() if method.uncalibrated}
+        self.uncalibrated = {**entries, **(uncalibrated or {})}
         self.in_distribution = next(name for name, dataset in config.datasets.items() if dataset.id)
         self.base = next((name for name, actor in config.actors.items() if actor.is_base), None)
         self.given = given(config)
@@ -130,6 +132,11 @@ class StudyShards:
         when, fitted = (plugins.declared("readers", entry.reader, what) for what in ("VIEWS", "FITTED_ON"))
         reads = when == "score" or (when == "fit" and step == "fit")
         return (entry.views or []) if reads and (step == "score" or fitted) else []
+
+    def choices_of(self, method: str) -> str | None:
+        """Return the view of the choices of each question that a method reads; None if it reads none."""
+        asked = {view: self._config.views[view].choices for view in self.scoring_views(method)}
+        return next((view for view, choices in asked.items() if choices is not None and choices.options), None)
 
     def draws_of(self, method: str) -> dict[str, int] | None:
         """Return how often those views draw their image that draw it several times; None if none does."""

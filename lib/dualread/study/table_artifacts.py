@@ -47,7 +47,8 @@ class TableArtifacts(ArtifactPaths):
         )
         actor = self._tables.only_actor(w.table)
         source = self.at("metrics_of", actor) if actor else self.at(reads)
-        inputs = {reads: source, **self._tested(self._tables.datasets(w.table))}
+        inputs = self._of_groups(self._tables.rows(w.table)) if reads == "subgroups" else {reads: source}
+        inputs |= self._tested(self._tables.datasets(w.table))
         return inputs, [self.entry(self.at("tables", w.table), spec)]
 
     def preview_tables(self, w: Any) -> Description:
@@ -90,6 +91,8 @@ class TableArtifacts(ArtifactPaths):
                 "contrasts": self.at("contrasts_of", actor),
                 **(known if actor in self._shards.with_known_difficulty() else {}),
             }
+        elif reads == "subgroups":
+            inputs = {**self._tested(shown["datasets"]), **self._of_groups(shown["methods"])}
         elif reads == "train_log":
             inputs = {
                 f"train_log/{run.backbone}/{run.actor}/{run.seed}": self.of_actor("actors", run)
@@ -104,6 +107,15 @@ class TableArtifacts(ArtifactPaths):
         layout = FigureLayout(study=self._study.study, **labeled, conditions=conditions, layers=layers)
         spec = DrawFigureSpec(figure=plugin("figures", w.figure), layout=layout)
         return inputs, [self.entry(self.at("figures", w.figure), spec)]
+
+    def _of_groups(self, methods: Sequence[str]) -> dict[str, str]:
+        """Return the metrics of groups of some methods."""
+        paths = [
+            ("subgroups", run.backbone, run.actor, str(run.seed), method)
+            for method in methods
+            for run in self.runs([self._study.methods[method].actor])
+        ]
+        return {"/".join(path): self.at(*path) for path in paths}
 
     def _tested(self, datasets: Sequence[str]) -> dict[str, str]:
         """Return the manifests of the test sets of some data sets, which say what is resampled."""

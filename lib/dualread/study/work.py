@@ -182,7 +182,7 @@ def _asked(study: PlannedStudy, backbone: str, actor: str) -> Iterator[Work]:
         budget = asked.decoding.max_completion_tokens if asked.decoding is not None else 0
         kind, scored = "samples" if asked.n_completions > 1 else "replies" if len(shard) > 3 else "answers", 0
         if choices is not None:
-            first, last = choices.integers or (1, len(choices.words or ()))
+            first, last = choices.integers or (1, len(choices.words or "ABCD"))
             kind, scored = "words" if choices.integers is None else "integers", last - first + 1
         units = {
             "token": completions * budget * study.costs["assumed"]["completion_share"],

@@ -106,7 +106,7 @@ def text_of(loaded, folder):
     """The rows, a line each, and the audit; of what all rows have, the first row has it alone."""
     lines = [f"file {loaded.file.relative_to(folder)}"]
     for row in loaded.rows:
-        shown = astuple(row)
+        shown = astuple(row)[: None if row.columns else -1]  # further columns only where there are some
         images = [(_named(source, folder), name, *([] if role is None else [role])) for source, name, role in shown[8]]
         lines.append(" · ".join(map(repr, (*shown[:8], *(part for image in images for part in image), *shown[9:]))))
     return "\n".join(

@@ -7,7 +7,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from transformers import PreTrainedTokenizerFast
 
 from dualread.errors import ConfigError
-from dualread.models.generation.choices import choices_of, stated_integers
+from dualread.models.generation.choices import choices_of
 from dualread.schema.answers import Choices as ChoicesSpec
 
 STOP = frozenset({0})
@@ -45,6 +45,10 @@ TOKENIZERS = {"split": SPLIT, "whole": WHOLE, "straddle": STRADDLE}
 
 def ids(which, text):
     return which(text, add_special_tokens=False)["input_ids"]
+
+
+def stated_integers(which, completion, stop, low, high, thinking_ends=None):
+    return choices_of(ChoicesSpec(integers=[low, high]), which, completion, stop, thinking_ends)
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -120,3 +124,17 @@ def test_what_the_thinking_says_about_confidence_is_not_what_is_stated(name):
     for text in (f"{thought}no tag", "<confidence>7</confidence> without an end"):
         appended = stated_integers(which, ids(which, text), STOP, 0, 100, "</think>")
         assert which.decode(appended.prefix) == f"{text}<confidence>"
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_options_stand_in_place_of_the_answer(name):
+    which, options = TOKENIZERS[name], {"A": "left", "B": "Yes"}
+    made = choices_of(ChoicesSpec(options=True), which, [*ids(which, COMPLETIONS[42]), 0], STOP, None, options)
+    start = which.decode(made.prefix)
+    spelled = {choice: [start + which.decode(v) for v in variants] for choice, variants in made.variants.items()}
+    for choice, texts in (("A", ("left", "Left")), ("B", ("Yes", "yes"))):
+        for text, expected in zip(spelled[choice], texts, strict=True):
+            assert text.startswith(f"<answer>{expected}<")  # up to the first token of the closing tag
+            assert f"<answer>{expected}</answer>".startswith(text)
+    without = choices_of(ChoicesSpec(options=True), which, ids(which, "left"), STOP, None, options)
+    assert which.decode(without.prefix) == "left<answer>"

@@ -12,7 +12,7 @@ import yaml
 from dualread.plugins import declared, known, load
 from dualread.reporting.tables.values import summarize
 from dualread.stages import build_table
-from tests.reporting.tables import cases, contrasts, synthetic
+from tests.reporting.tables import cases, contrasts, groups, synthetic
 from tests.reporting.tables.cases import CASES, Case
 from tests.reporting.tables.layouts import PAPER_METHODS, data_rows, datasets, layout, metrics, over_seeds
 from tests.reporting.tables.test_hparams import ROOT, rows_of
@@ -101,7 +101,14 @@ def other_tables(change):
     ]
     pmc = ("pmc_vqa", "test", "ood", 2000, 1000, 1000, 994, 6, 0, "no question is asked of two images", "f" * 64)
     settings = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text()) if change is not odd else {}
-    read = {"contrasts": contrasts.table(*own, *against), "data": data_rows(pmc)}
+    of_groups = [
+        groups.row(name, group, metric, 0.5, backbone=backbone.name, by="anatomical region")
+        for backbone in study.backbones
+        for name in names[-4:]
+        for group in ("head and neck", "chest", "abdomen", None)
+        for metric in ("accuracy", *_CONTRASTED, "natural_few_donors", "certified_threshold_at_risk_10")
+    ]
+    read = {"contrasts": contrasts.table(*own, *against), "data": data_rows(pmc), "subgroups": groups.table(*of_groups)}
     labels = {"actors": {"dcpo": {"label": ODD}}} if change is odd else {}
     return {
         "families": of_rows("families", metrics(*({**row, "backbone": "qwen3-vl-2b"} for row in counted)), study),

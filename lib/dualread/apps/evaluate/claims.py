@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.metrics import WITHOUT_PROBABILITIES
 from dualread.apps.evaluate.printed import Estimate, ReportTable
 from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, same_method
 from dualread.data.tables.contract import REPORT
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates
 from dualread.evaluation.statistics.clusters import in_unit
+from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
 
 SCHEMA = {
     **dict.fromkeys(("dataset", "method", "loss"), pl.String),

@@ -15,7 +15,7 @@ from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.reporting.figures import forest, risk_coverage
 from dualread.reporting.figures.drawing import COLORS, Drawing, house_style, save
 from dualread.reporting.figures.reliability_diagram import diagram
-from dualread.reporting.forest import VALUES, rows_of, scale
+from dualread.reporting.forest import VALUES, rows_of, rows_of_groups, scale
 from dualread.schema.tables import FigureLayout, Labeled
 
 
@@ -31,26 +31,21 @@ def forests(results: Results, cells: EvaluationData) -> dict[str, pl.DataFrame]:
         sides = [side for side, flag in FEW_IMAGES_OF.items() if flags.get((method, f"natural_{flag}"))]
         return " and ".join(sides) or None
 
-    shown = {
-        "": [
-            {**row, "short": few(row["method"]) if row["metric"] == "natural_ccg_auc" else None}
-            for row in metrics.iter_rows(named=True)
-            if row["reason"] != NO_PAIRS
-        ]
-    }
+    estimates = [
+        {**row, "short": few(row["method"]) if row["metric"] == "natural_ccg_auc" else None}
+        for row in metrics.iter_rows(named=True)
+        if row["reason"] != NO_PAIRS
+    ]
+    source, dataset = Path(cells.source).name, cells.dataset or ""
+    labels = {method: method for method in cells.methods}
+    shown = {"": list(rows_of(estimates, [], labels, study=source, backbone="", dataset=dataset))}
     if results.groups is not None:
-        known = cells.rows_of(results.groups.metrics).drop_nulls(["group", "simultaneous_low"])
-        label = pl.concat_str("method", "group", separator=": ") if len(cells.methods) > 1 else pl.col("group")
-        ends = {f"{end}_retrained": f"simultaneous_{end}" for end in ("low", "high")}
-        known = known.with_columns(method=label, **{name: pl.col(end) for name, end in ends.items()})
-        for (column,), rows in known.group_by("by", maintain_order=True):
-            shown[str(column)] = rows.to_dicts()
-    drawn = {}
-    for name, rows in shown.items():
-        labels, source = {row["method"]: row["method"] for row in rows}, Path(cells.source).name
-        values = list(rows_of(rows, [], labels, study=source, backbone="", dataset=cells.dataset or ""))
-        drawn |= {name: pl.DataFrame(values, schema=VALUES)} if values or name == "" else {}
-    return drawn
+        labels = {method: f"{method}: " if len(cells.methods) > 1 else "" for method in cells.methods}
+        for (column,), rows in cells.rows_of(results.groups.metrics).group_by("by", maintain_order=True):
+            shown[str(column)] = list(
+                rows_of_groups(rows.to_dicts(), labels, study=source, backbone="", dataset=dataset)
+            )
+    return {name: pl.DataFrame(rows, schema=VALUES) for name, rows in shown.items() if rows or name == ""}
 
 
 def draw(

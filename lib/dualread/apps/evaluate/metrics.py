@@ -12,13 +12,14 @@ import polars as pl
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import ALL_METRICS, CHANNEL_METRICS, FURTHER_METRICS, WITH_REPLICATES
+from dualread.evaluation.answer_metrics import CHANNEL_METRICS, FURTHER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
 from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.clusters import in_unit
+from dualread.evaluation.without_confidences import OF_PROBABILITIES, WITHOUT_PROBABILITIES
 from dualread.schema.columns import CONTRASTS, METRICS
 from dualread.schema.metrics import ContrastSpec
 
@@ -26,9 +27,6 @@ UNDEFINED = "_undefined_replicates"
 _OF_METRICS = ("dataset", "method", "subset", "metric", "estimate", "low", "high", "n", "n_clusters", "reason")
 # These metrics need conditions, or results of the answer parser, that a plain table does not hold.
 LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
-# With these begin the names of metrics that need probabilities, and of what is said about them.
-WITHOUT_PROBABILITIES = "this metric needs probabilities; of scores only the order counts"
-_OF_PROBABILITIES = tuple(name for name, metric in ALL_METRICS.items() if metric.is_of_probabilities)
 _OF_DIFFERENCES = (
     *("dataset", "method", "baseline", "metric", "estimate", "low", "high", "p", "p_at_most", "p_holm"),
     *("p_holm_at_most", "n", "n_clusters", "n_undefined", "short", "reason"),
@@ -96,7 +94,7 @@ def withheld(row: dict, cells: EvaluationData, method: str) -> dict:
     row = {key: in_unit(value, cells.unit) if key.endswith("reason") else value for key, value in row.items()}
     reasons = dict(cells.withheld)
     if method in cells.ranked:
-        reasons |= dict.fromkeys(_OF_PROBABILITIES, WITHOUT_PROBABILITIES)
+        reasons |= dict.fromkeys(OF_PROBABILITIES, WITHOUT_PROBABILITIES)
     for beginning, reason in reasons.items():
         if row["metric"].startswith(beginning) and row["reason"] != NO_PAIRS:
             texts = ("subset", "metric", "group", "n", "n_clusters")

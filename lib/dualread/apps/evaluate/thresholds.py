@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.metrics import WITHOUT_PROBABILITIES
 from dualread.apps.evaluate.printed import Estimate, ReportTable
 from dualread.data.tables.contract import plain_ids
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
@@ -15,6 +14,7 @@ from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.planning import ENOUGH, LARGEST, Expected, images_needed
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import CERTIFIED, EMPIRICAL, Confidences, judged, threshold
+from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
 
 MODEL = "calibrated confidences"  # of which answers are simulated, to say how many images are needed
 SCHEMA = {

@@ -17,6 +17,7 @@ from dualread.errors import ConfigError
 from dualread.grading.answers import graded_answer, graded_claim
 from dualread.grading.canonical import question_key
 from dualread.grading.claim_labels.base import claim_id
+from dualread.grading.options import choices_by_name
 from dualread.grading.parse import text_after_thinking
 from dualread.grading.spans.base import Span
 from dualread.models import prompts
@@ -118,11 +119,12 @@ class OpenActor:
         """Return a view of some answers; a prompt that contains the answer is not put where there is none."""
         committed, texts = answered.completions, answered.texts
         places_answer = "{ANSWER}" in prompts.template(view.prompt.name)
+        needs_options = view.choices is not None and view.choices.options
         draws = range(view.draws or 1)
         requests = {
             (i, draw): question_request(question, view.prompt.name, answer=texts[i], image=view.image, draw=draw)
             for i, question in enumerate(asked)
-            if not places_answer or texts[i] is not None
+            if (not places_answer or texts[i] is not None) and (question.options or not needs_options)
             for draw in draws
         }
         chosen = list(requests.values())
@@ -136,7 +138,8 @@ class OpenActor:
             return ViewAnswers(name=view.name, source=source, rows=answered.answers.rows)
         if view.choices is not None:
             ids = [committed[i].token_ids for i, _ in requests]
-            scored = score_choices(self._engine, chosen, ids, view.choices, self._thinking_ends)
+            named = [choices_by_name(asked[i].options, None) for i, _ in requests] if view.choices.options else ()
+            scored = score_choices(self._engine, chosen, ids, view.choices, self._thinking_ends, named)
             of_row = {i: scores.log_probs for (i, _), scores in zip(requests, scored, strict=True)}
             names = dict.fromkeys(name for log_probs in of_row.values() for name in log_probs)
             every = range(len(asked))

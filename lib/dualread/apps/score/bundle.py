@@ -32,6 +32,7 @@ from dualread.models.adapters import is_adapter
 from dualread.models.backbones.checkpoint import download
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import FittedReader
+from dualread.readers.declarations import declared
 from dualread.readers.requirements import check_plugins, views_read
 from dualread.schema.base import Name, Section
 from dualread.schema.recorded import Requirements
@@ -156,6 +157,10 @@ class ReaderSource:
         if reader.unfitted is not None:
             raise ArtifactError(
                 f"{self.where}: {method} could not be fitted, so that it cannot score: {reader.unfitted}"
+            )
+        if declared(reader.module, "SCORES_UNFITTED") and not reader.weights.notes:
+            raise ArtifactError(
+                f"{self.where}: {method} is not calibrated: it gives scores, and no confidences. Fit it in the study."
             )
         if grouping := [view.name for view in views_read(reader, where=self.where) if view.groups is not None]:
             raise ArtifactError(

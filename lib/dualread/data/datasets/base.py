@@ -27,11 +27,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import polars as pl
+
 from dualread import limits
+from dualread.artifacts.tables import from_many_rows
 from dualread.data.tables.files import parsed
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
 from dualread.schema.base import TOGETHER, Section, Wire
+from dualread.schema.columns import QUESTION_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Row:
         donor_id: `official_id` of the same-question donor, in the same split, if the data set itself names one; else
             None.
         patient: The patient, or case, as the data set names it, equal in all its splits; None if it names none.
+        columns: Name and value of the further columns that make groups of answers; None where the value is blank.
     """
 
     official_id: str
@@ -82,6 +87,7 @@ class Row:
     source_row: int
     donor_id: str | None = None
     patient: str | None = None
+    columns: tuple[tuple[str, str | None], ...] = ()
 
     @property
     def image_name(self) -> str:
@@ -106,6 +112,15 @@ class Loaded:
     file: Path
     rows: Sequence[Row]
     audit: Sequence[AuditStep]
+
+    def question_columns(self, dataset: str, split: str) -> pl.DataFrame:
+        """Return the further columns of the questions, which make groups of answers; no rows where there are none."""
+        records = (
+            {"sample_id": f"{dataset}/{split}/{row.official_id}", "column": name, "value": value}
+            for row in self.rows
+            for name, value in row.columns
+        )
+        return from_many_rows(records, QUESTION_COLUMNS)
 
 
 def askable(rows: Sequence[Row], no_gold: str) -> tuple[list[Row], list[AuditStep]]:

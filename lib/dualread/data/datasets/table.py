@@ -63,10 +63,10 @@ from dualread.data.datasets.own_tables import (
     with_images,
 )
 from dualread.data.questions.roles import connected
-from dualread.errors import DataError, did_you_mean, refuse
+from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
-from dualread.schema.base import MOST_IMAGES, TOGETHER, Listed, NotEmpty, Section, Split, Wire
-from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
+from dualread.schema.base import MOST_IMAGES, TOGETHER, Listed, Names, NotEmpty, Section, Split, Wire
+from dualread.schema.columns import FEWEST_OPTIONS, MANIFEST, MOST_OPTIONS
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
 TERMS = "Your own data, or other data that you brought into this form; the terms are those of its owner."
@@ -96,6 +96,9 @@ class Settings(Section):
     then, and image changes and donors can tell them apart."""
     booleans: Literal["yes/no", "true/false"] | None = None
     """What True and False stand for in reference answers."""
+    subgroups: Names | None = None
+    """Further columns of texts or whole numbers whose values are groups of answers, such as sex or site; `subgroups` of
+    the study may name them. Blank values are in no group."""
 
 
 def _picture(value: Any) -> str | bytes | None:
@@ -123,6 +126,9 @@ _OPTIONS = Allowed(
     f"none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts",
 )
 _NAME = Allowed(lambda value: type(value) is int or (isinstance(value, str) and value != ""), "text or an integer")
+_GROUP = Allowed(
+    lambda value: isinstance(value, str) or (type(value) in (int, float) and value % 1 == 0), "text or a whole number"
+)
 _NO_GROUP = ("", "nan", "none", "null", "n/a", "#n/a", "<na>")  # as programs write that there is none
 _REQUIRED: dict[str, Allowed] = {
     "question": TEXT,
@@ -147,6 +153,7 @@ _OPTIONAL: dict[str, Allowed] = {
 
 
 COLUMNS = (*_REQUIRED, *_SPLIT, *_OPTIONAL)
+_OF_ANSWERS = ("study", "replicates", "method", "answer", "reference_answer", "correct", "confidence", "group", "by")
 
 
 def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
@@ -173,12 +180,22 @@ def formed(lines: Sequence[OwnRow], settings: Settings, *, of_all: bool) -> list
         ConfigError: As `load_rows`.
         DataError: A column is unknown, or a row lacks a value or has one of the wrong kind.
     """
-    lines = unfolded(lines)
+    lines, further = unfolded(lines), settings.subgroups or ()
+    if taken := sorted({*further} & {*COLUMNS, *MANIFEST.columns, *_OF_ANSWERS}):
+        raise ConfigError(
+            f"settings.subgroups: {taken[0]!r} is a column of every study. Give yours another name in settings.columns."
+        )
     if lines and settings.columns is not None:
         numbered = {name for line in lines for name in (*line.record, *settings.columns) if NUMBERED.fullmatch(name)}
-        lines = renamed(lines, settings.columns, (*COLUMNS, *sorted(numbered)))
+        lines = renamed(lines, settings.columns, (*COLUMNS, *further, *sorted(numbered)))
     lines = in_form([line.split_at(settings.alternatives) for line in with_images(lines)])
-    refuse(_problems(lines, _REQUIRED | (_SPLIT if of_all and not settings.shares else {})))
+    for name in further:
+        if lines and not any(name in line.record for line in lines):
+            raise DataError(
+                f"{lines[0].file}: no column {name!r}, which settings.subgroups names. Add it, or remove it there."
+            )
+    required = _REQUIRED | (_SPLIT if of_all and not settings.shares else {})
+    refuse(_problems(lines, required, _OPTIONAL | dict.fromkeys(further, _GROUP)))
     refuse(_of_other_number(lines, settings.image_roles))
     return lines
 
@@ -237,6 +254,7 @@ def loaded(
             line.record,
             images,
             [image_of(_picture(value))[1] for value in _listed(line.record["image"])],
+            settings.subgroups or (),
         )
         for i, (line, images, of_line) in enumerate(zip(lines, shown, splits, strict=True))
         if of_line == split
@@ -317,8 +335,10 @@ def _divided(groups: Sequence[str], splits: Sequence[Any], file: Path) -> Iterat
         yield f"{file}: the group {group!r} has rows of {first} and of {second}. Put all of its rows into one split."
 
 
-def _problems(lines: Sequence[OwnRow], required: Mapping[str, Allowed]) -> Iterator[str]:
-    columns = {**required, **_OPTIONAL}
+def _problems(
+    lines: Sequence[OwnRow], required: Mapping[str, Allowed], optional: Mapping[str, Allowed]
+) -> Iterator[str]:
+    columns = {**required, **optional}
     seen = set(columns)
     for line in lines:
         place, record = line.place, line.record
@@ -348,7 +368,13 @@ def _images(record: Mapping[str, Any], image_of: _ImageOf, roles: Sequence[str] 
     )
 
 
-def _row(source_row: int, record: Mapping[str, Any], images: tuple[Picture, ...], names: Sequence[str]) -> Row:
+def _row(
+    source_row: int,
+    record: Mapping[str, Any],
+    images: tuple[Picture, ...],
+    names: Sequence[str],
+    further: Sequence[str],
+) -> Row:
     """Return a question; `names` are the paths or digests of its images, also where its table names them otherwise."""
     answers = tuple(record["reference_answers"])
     options = tuple(record.get("options") or ())
@@ -367,7 +393,13 @@ def _row(source_row: int, record: Mapping[str, Any], images: tuple[Picture, ...]
         source_row=source_row,
         donor_id=None if record.get("donor_id") is None else str(record["donor_id"]),
         patient=None if record.get("group") is None else str(record["group"]).strip(),
+        columns=tuple((name, _group(record.get(name))) for name in further),
     )
+
+
+def _group(value: Any) -> str | None:
+    text = str(int(value) if isinstance(value, float) else "" if value is None else value).strip()
+    return None if text.lower() in _NO_GROUP else text
 
 
 def _given(record: Mapping[str, Any], column: str, otherwise: Any) -> Any:

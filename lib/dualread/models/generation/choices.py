@@ -1,4 +1,6 @@
-"""The choices that a view scores: words after a prompt, or integers in place of a stated confidence."""
+"""The choices that a view scores: words after a prompt, integers in place of a stated confidence, or options in place
+of an answer.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +14,6 @@ from dualread.grading.answers import character_spans, tokens_within
 from dualread.grading.parse import text_after_thinking
 from dualread.models.actor import AnsweringActor, Request
 from dualread.schema import answers
-
-_OPEN, _CLOSE = "<confidence>", "</confidence>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,7 @@ def score_choices(
     committed: Sequence[Sequence[int]],
     wanted: answers.Choices,
     thinking_ends: str | None = None,
+    named: Sequence[Mapping[str, str] | None] = (),
 ) -> list[ScoredChoices]:
     """Score the choices that a view asks for after each request.
 
@@ -57,8 +58,12 @@ def score_choices(
         committed: For each request, the ids of the committed completion that it is about.
         wanted: As in `choices_of`.
         thinking_ends: What ends the thinking of the completions; None where they do not think.
+        named: For each request, the choices of its question by name, if the view asks for them.
     """
-    choices = [choices_of(wanted, actor.encoder.tokenizer, ids, actor.stop, thinking_ends) for ids in committed]
+    choices = [
+        choices_of(wanted, actor.encoder.tokenizer, ids, actor.stop, thinking_ends, of_question)
+        for ids, of_question in zip(committed, named or [None] * len(committed), strict=True)
+    ]
     after = [replace(request, prefix=encoded.prefix) for request, encoded in zip(requests, choices, strict=True)]
     continuations = [[ids for variants in encoded.variants.values() for ids in variants] for encoded in choices]
     scored = []
@@ -77,8 +82,9 @@ def choices_of(
     completion: Sequence[int],
     stop: Collection[int],
     thinking_ends: str | None = None,
+    named: Mapping[str, str] | None = None,
 ) -> ChoicesAfterPrompt:
-    """Return the choices that a view's config entry asks for.
+    """Return the choices that a view's config entry asks for; `named` are those of the question.
 
     `completion` holds the ids of the committed completion, and `stop` those that end a turn.
 
@@ -86,7 +92,11 @@ def choices_of(
         ConfigError: A word has no variant that is a single token.
     """
     if wanted.integers is not None:
-        return stated_integers(tokenizer, completion, stop, *wanted.integers, thinking_ends=thinking_ends)
+        integers = [str(number) for number in range(wanted.integers[0], wanted.integers[1] + 1)]
+        named = dict(zip(integers, integers, strict=True))
+    if named is not None:
+        tag = "answer" if wanted.options else "confidence"
+        return _in_block(tag, named, tokenizer, completion, stop, thinking_ends)
     return ChoicesAfterPrompt(
         prefix=(), variants={word: _single_tokens(tokenizer, word) for word in wanted.words or ()}
     )
@@ -105,46 +115,49 @@ def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:
     return singles
 
 
-def stated_integers(
+def _in_block(
+    tag: str,
+    named: Mapping[str, str],
     tokenizer: Any,
     completion: Sequence[int],
     stop: Collection[int],
-    low: int,
-    high: int,
     thinking_ends: str | None = None,
 ) -> ChoicesAfterPrompt:
-    """Return every integer in [low, high] as a confidence that `completion` could have stated.
+    """Return texts, by name, as what the block <tag> of `completion` could have held.
 
-    Everything after `<confidence>` is replaced by the integer and the first token of `</confidence>`. Without that
-    token, the probability of 1 would include those of 10 and 100. If the completion has no `<confidence>` tag, it is
-    appended. The result is correct whether or not the vocabulary splits 100 into digits, and whether or not the last
-    token of the tag holds further characters. See docs/choices.md, "Base".
+    Everything after `<tag>` is replaced by the text, with its first letter in either case, and the first token of
+    `</tag>`. Without that token, the probability of 1 would include those of 10 and 100. If the completion has no
+    `<tag>`, it is appended. The result is correct whether or not the vocabulary splits 100 into digits, and whether or
+    not the last token of the tag holds further characters. See docs/choices.md, "Base".
     """
 
     def decode(ids: Sequence[int]) -> str:
         return tokenizer.decode(ids, skip_special_tokens=True)
 
-    ids = [token for token in completion if token not in stop]
+    ids, opening = [token for token in completion if token not in stop], f"<{tag}>"
     text, spans = character_spans(ids, decode)
-    at = text.find(_OPEN, len(text) - len(text_after_thinking(text, thinking_ends) or ""))
+    at = text.find(opening, len(text) - len(text_after_thinking(text, thinking_ends) or ""))
     if at < 0:
-        prefix, tag_end = (*ids, *_inside(tokenizer, _OPEN)), ""
+        prefix, tag_end = (*ids, *_inside(tokenizer, opening)), ""
     else:
-        start = at + len(_OPEN)
+        start = at + len(opening)
         kept = sum(right <= start for _, right in spans)
         prefix, tag_end = tuple(ids[:kept]), text[spans[kept - 1][1] if kept else 0 : start]
-    return ChoicesAfterPrompt(prefix=prefix, variants=_integers(tokenizer, tag_end, low, high))
+    return ChoicesAfterPrompt(prefix=prefix, variants=_variants(tokenizer, tag_end, tuple(named.items()), f"</{tag}>"))
 
 
-@lru_cache(maxsize=16)  # nearly all completions have the same `tag_end`
-def _integers(tokenizer: Any, tag_end: str, low: int, high: int) -> Mapping[str, Sequence[Sequence[int]]]:
-    """Return each integer's ids up to the closing tag; `tag_end` ends the opening tag where it shares their token."""
-    variants = {}
-    for number in map(str, range(low, high + 1)):
-        ids = _inside(tokenizer, f"{tag_end}{number}{_CLOSE}")
-        _, spans = character_spans(ids, lambda part: tokenizer.decode(part, skip_special_tokens=True))
-        end = len(tag_end) + len(number)
-        variants[number] = [ids[: tokens_within(spans, end, end + len(_CLOSE))[0] + 1]]
+@lru_cache(maxsize=64)  # nearly all completions have the same `tag_end`
+def _variants(
+    tokenizer: Any, tag_end: str, named: Sequence[tuple[str, str]], closing: str
+) -> Mapping[str, Sequence[Sequence[int]]]:
+    """Return each text's ids up to the closing tag; `tag_end` ends the opening tag where it shares their token."""
+    variants: dict[str, list[list[int]]] = {}
+    for name, text in named:
+        for spelled in dict.fromkeys((text, text[:1].upper() + text[1:], text[:1].lower() + text[1:])):
+            ids = _inside(tokenizer, f"{tag_end}{spelled}{closing}")
+            _, spans = character_spans(ids, lambda part: tokenizer.decode(part, skip_special_tokens=True))
+            end = len(tag_end) + len(spelled)
+            variants.setdefault(name, []).append(ids[: tokens_within(spans, end, end + len(closing))[0] + 1])
     return variants
 
 

@@ -23,6 +23,7 @@ from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
 from dualread.schema.tables import FigureLayout, Labeled
 
 READS = "pairs"
+OF_PROBABILITIES = True
 
 _KINDS = {"natural": "Natural: another answer on the donor image", "strict": "Strict: the same answer on both images"}
 _CASES = ("greatest", "median", "smallest")

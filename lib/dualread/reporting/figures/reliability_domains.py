@@ -9,6 +9,7 @@ from dualread.reporting.figures.reliability_diagram import pooled
 from dualread.schema.tables import FigureLayout
 
 READS = "answers"
+OF_PROBABILITIES = True
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:

@@ -11,7 +11,7 @@ Every cell has a key. Its parts come from where the row stands (`RowContext`) an
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ from dualread.evaluation.answer_metrics import FURTHER_METRICS
 from dualread.evaluation.conditions import FAMILY_PREFIX
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables.cells import (
-    CONTRASTS_CSV,
     METRICS_CSV,
     Cell,
     PrintedTable,
@@ -270,7 +269,7 @@ class Sheet:
         derived: Returns values that the table computes from others, unless these have them.
         cell: Returns a cell; None where it is blank.
         head: Returns the rows above the body.
-        of_contrasts: Whether it shows values of a contrasts table (`READS`), of which the CSV file says more.
+        csv: The columns of the CSV file, which says more of values of a contrasts table (`READS`).
     """
 
     name: str
@@ -289,7 +288,7 @@ class Sheet:
         metric, key, at.values, at.layout.methods
     )
     head: Callable[[RowContext, Sequence[Label], Sequence[SheetColumn]], list[Line]] = head_of
-    of_contrasts: bool = False
+    csv: Mapping[str, Any] = field(default_factory=lambda: METRICS_CSV)
 
     def __call__(self, values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
         """Return the table of `values`, ours or the published ones.
@@ -324,9 +323,7 @@ class Sheet:
                     caption=layout.in_units(" ".join([*self.caption(at), *notes(body.cells, self.name)])),
                 )
             )
-        return PrintedTable(
-            floats=floats, cells=csv_rows(self.name, printed, CONTRASTS_CSV if self.of_contrasts else METRICS_CSV)
-        )
+        return PrintedTable(floats=floats, cells=csv_rows(self.name, printed, self.csv))
 
     def _body(
         self, at: RowContext, levels: Sequence[RowLevel], columns: Sequence[SheetColumn], n_columns: int

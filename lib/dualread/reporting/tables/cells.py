@@ -11,6 +11,7 @@ from dualread.evaluation.controls import OF_FORCED_CLAIMS
 from dualread.evaluation.metric import AnswerMetric, Metric
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
+from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import latex_table
 from dualread.reporting.tables.entries import DASH, Float, Inline, Number, TwoLines, plain
@@ -26,6 +27,8 @@ FORCED = (
     "Fixed prefix: CCG-AUC of claims that are supported on the source image and not on the donor's, on which the same "
     "report is forced. Both: of claims that are supported on both."
 )
+_SCORES = "Of a method that is not calibrated only the order of scores counts: it has no metric of probabilities."
+
 # A method without a confidence in more than this share of the answers is not compared with others.
 MOST_IMPUTED = 0.9
 _PASSED_OVER = (
@@ -198,6 +201,8 @@ def notes(cells: Sequence[Cell], name: str) -> list[str]:
         sentences.append(_BY_CHANCE)
     if any(cell.passed_over for cell in cells):
         sentences.append(_PASSED_OVER)
+    if any(WITHOUT_PROBABILITIES in (cell.value.reason or "") for cell in cells):
+        sentences.append(_SCORES)
     if any(cell.entry == DASH for cell in cells):
         sentences.append(f"{DASH}: undefined or not measured; {name}.csv has the reason.")
     if any(cell.value.row.get("n_undefined") for cell in cells):

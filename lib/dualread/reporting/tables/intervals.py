@@ -10,7 +10,7 @@ from dualread.evaluation.controls import OF_FORCED_CLAIMS
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables import _sheet as sheet
-from dualread.reporting.tables.cells import FORCED, Cell, on_donors
+from dualread.reporting.tables.cells import CONTRASTS_CSV, FORCED, Cell, on_donors
 from dualread.reporting.tables.entries import DASH, Joined
 from dualread.reporting.tables.values import Key, limits, printed
 
@@ -57,5 +57,5 @@ build = sheet.Sheet(
     columns=lambda at: sheet.columns_here({**_metrics(at), **dict.fromkeys(sheet.further(at.values))}),
     caption=_caption,
     cell=_cell,
-    of_contrasts=True,
+    csv=CONTRASTS_CSV,
 )

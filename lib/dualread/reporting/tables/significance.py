@@ -13,7 +13,7 @@ from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 from dualread.reporting.tables import _sheet as sheet
-from dualread.reporting.tables.cells import FORCED, Cell, on_donors
+from dualread.reporting.tables.cells import CONTRASTS_CSV, FORCED, Cell, on_donors
 from dualread.reporting.tables.entries import DASH, Gap, PValues, TwoLines
 from dualread.reporting.tables.values import Key, number, p_text, printed
 
@@ -98,5 +98,5 @@ build = sheet.Sheet(
     caption=_caption,
     cell=_cell,
     head=lambda at, labels, columns: sheet.head_of(at, [labels[0]._replace(head=f"{_compared(at)} −")], columns),
-    of_contrasts=True,
+    csv=CONTRASTS_CSV,
 )

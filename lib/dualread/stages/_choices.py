@@ -1,0 +1,56 @@
+"""Read the choices of an actor's questions, with their probabilities and which one is right."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from dualread.artifacts.tables import read_table
+from dualread.evaluation.answer_sets import Choices, set_rows
+from dualread.grading.canonical import is_correct
+from dualread.grading.options import choices_by_name
+from dualread.readers.replies import choice_probabilities
+from dualread.schema.columns import CHOICES, MANIFEST
+from dualread.schema.metrics import ComputeMetricsSpec
+from dualread.stages._joined import read
+
+_OF_MANIFEST = ("sample_id", "options", "answer_type", "reference_answers", "cluster_id")
+
+
+def answer_set_rows(spec: ComputeMetricsSpec, shard: tuple[str, str], inputs: Mapping[str, Path]) -> Iterator[dict]:
+    """Yield the metrics of answer sets of a (data set, split); none if the method reads no choices."""
+    if spec.choices is not None:
+        dataset, _, split = spec.thresholds_from.partition("/")
+        chosen_on, judged_on = (read_choices(spec.choices, place, inputs) for place in ((dataset, split), shard))
+        yield from set_rows(chosen_on, judged_on, spec.metrics.miss_percent or ())
+
+
+def read_named(manifest: Path) -> dict[str, dict[str, str]]:
+    """Return the choices of each question that has some, by name."""
+    rows = read_table(manifest / "manifest.parquet", MANIFEST, ("sample_id", "options", "answer_type"))
+    named = ((sample_id, choices_by_name(options, kind)) for sample_id, options, kind in rows.iter_rows())
+    return {sample_id: choices for sample_id, choices in named if choices}
+
+
+def read_choices(view: str, shard: tuple[str, str], inputs: Mapping[str, Path]) -> Choices:
+    """Return the choices of a (data set, split) that a view has asked for.
+
+    A question whose right answer is none of its choices is left out and counted: no set can have it.
+    """
+    place = "/".join(shard)
+    manifest = read(inputs, f"manifest/{place}", MANIFEST, _OF_MANIFEST)
+    path = inputs[f"view/{view}/{place}/original"] / "choices.parquet"
+    scored = read_table(path, CHOICES, ("sample_id", "choice", "log_prob")).pivot("choice", index="sample_id")
+    rows = manifest.join(scored, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    names = [name for name in scored.columns if name != "sample_id"]
+    probabilities = choice_probabilities({name: rows[name].fill_null(np.nan).to_numpy() for name in names}, len(rows))
+    right: list[int | None] = []
+    for options, kind, references in rows.select("options", "answer_type", "reference_answers").iter_rows():
+        choices = choices_by_name(options, kind)
+        right.append(next((names.index(name) for name, text in choices.items() if is_correct(text, references)), None))
+    has_choices = ~np.isnan(probabilities).all(axis=1)
+    known = has_choices & np.array([place is not None for place in right], dtype=np.bool_)
+    of_right = probabilities[np.flatnonzero(known), [right[k] or 0 for k in np.flatnonzero(known)]]
+    cluster = rows["cluster_id"].rank("dense").to_numpy().astype(np.int64)[known]
+    n_without = int((~has_choices).sum())
+    return Choices(probabilities[known], of_right, cluster, n_without, len(rows) - n_without - int(known.sum()))

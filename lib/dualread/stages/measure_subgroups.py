@@ -1,0 +1,82 @@
+"""Stage measure_subgroups: every metric of one method of one actor, on groups of the test answers.
+
+inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>; pairs/<dataset>/<split>, and
+         questions/<dataset>/<split> of reports, as for compute_metrics: the test splits, and one validation split
+output:  subgroups.parquet, with the intervals of `evaluation.subgroups`; certified thresholds share delta among groups
+A data set that has no value in a column has no rows of it. Where there are no confidences, all values are null.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from dualread.artifacts.tables import from_rows, reason_of, write_table
+from dualread.data.questions.roles import unit_of
+from dualread.evaluation.answer_metrics import ANSWER_METRICS
+from dualread.evaluation.pair_metrics import PAIR_METRICS
+from dualread.evaluation.statistics.bootstrap import ClusterDraws
+from dualread.evaluation.statistics.clusters import in_unit
+from dualread.evaluation.subgroups import by_group, certified_rows
+from dualread.evaluation.without_confidences import of_scores
+from dualread.schema.columns import MANIFEST, SUBGROUPS
+from dualread.schema.metrics import MeasureSubgroupsSpec
+from dualread.stages._joined import read, read_groups, read_joined
+
+_OF_MANIFEST = ("sample_id", "question_key", "answer_type", "image_id", "cluster_id", "patient_id")
+
+
+def compute(spec: MeasureSubgroupsSpec, inputs: Mapping[str, Path], out: Path) -> str:
+    """Read the inputs, write subgroups.parquet, and return one line about it.
+
+    Raises:
+        ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
+    """
+    run, rows = {"study": spec.study, **spec.run}, []
+    reason = reason_of(inputs["predictions"] / "predictions.parquet")
+    for dataset in spec.datasets:
+        for by, labels in _columns(spec, dataset, "test", inputs):
+            if reason is None:
+                of_column = _measured(spec, dataset, by, labels, inputs)
+            else:
+                names = (*ANSWER_METRICS, *(spec.metrics.further or ()), *PAIR_METRICS)
+                sizes = labels.group_by("group").len().sort("group", nulls_last=True).iter_rows()
+                nothing = {"n_clusters": 0, "reason": reason}
+                of_column = [{"group": g, "metric": name, "n": n, **nothing} for g, n in sizes for name in names]
+            rows += [{**run, "dataset": dataset, "by": by, **row} for row in of_column]
+    write_table(out / "subgroups.parquet", from_rows(rows, SUBGROUPS), SUBGROUPS)
+    groups = {(row["dataset"], row["by"], row["group"]) for row in rows if row["group"] is not None}
+    return f"wrote {len(rows)} estimates of {len(groups)} groups" + (f": {reason}" if reason else "")
+
+
+def _columns(
+    spec: MeasureSubgroupsSpec, dataset: str, split: str, inputs: Mapping[str, Path]
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield each column with the group of every question, of those that have a value."""
+    groups = read_groups(inputs, f"manifest/{dataset}/{split}", spec.subgroups)
+    for by in spec.subgroups:
+        if not groups[by].is_null().all():
+            yield by, groups.select("sample_id", group=by)
+
+
+def _measured(
+    spec: MeasureSubgroupsSpec, dataset: str, by: str, labels: pl.DataFrame, inputs: Mapping[str, Path]
+) -> Iterator[dict]:
+    """Yield the rows of the groups of one column."""
+    manifest, questions = read(inputs, f"manifest/{dataset}/test", MANIFEST, _OF_MANIFEST), f"questions/{dataset}/test"
+    drawn = read(inputs, questions, MANIFEST, _OF_MANIFEST) if questions in inputs else manifest
+    draws = ClusterDraws(
+        names=(spec.study, dataset, "test"),
+        cluster_ids=tuple(sorted(drawn["cluster_id"].unique())),
+        replicates=spec.metrics.bootstrap.replicates,
+    )
+    joined = read_joined(dataset, "test", manifest, inputs["predictions"], inputs)
+    rows = by_group(joined, labels, draws, spec.metrics.further or ())
+    if dataset == spec.thresholds_from:
+        of_validation = read(inputs, f"manifest/{dataset}/validation", MANIFEST, _OF_MANIFEST)
+        chosen_on = read_joined(dataset, "validation", of_validation, inputs["predictions"], inputs).answers
+        groups = dict(_columns(spec, dataset, "validation", inputs)).get(by, labels.clear())
+        answers, chosen_on = joined.answers.join(labels, on="sample_id"), chosen_on.join(groups, on="sample_id")
+        rows += certified_rows(answers, chosen_on, spec.metrics.target_risk_percent)
+    for row in map(of_scores, rows) if spec.uncalibrated else rows:
+        yield {**row} | {key: in_unit(row.get(key), unit_of(drawn)) for key in ("reason", "difference_reason")}

@@ -1,0 +1,127 @@
+"""Groups by columns of a table, scores that are not calibrated, and answer sets, in a study over the micro study.
+
+A clinic's table asks about 40 drawn images, with the sex of each patient and the site; one question has options.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+import dualread
+from tests.workflow.faults import STUDY, copy
+
+pytestmark = pytest.mark.rest
+
+TABLES = tuple(f"tables/{name}.tex" for name in ("cascade", "subgroups", "answer_sets"))
+CLINIC = """
+study: groups
+only: {datasets: [slake, clinic], methods: [rlvr, dualread, sc2, choice]}
+subgroups: [content_family, sex, site]
+datasets:
+  clinic:
+    {label: Clinic, loader: table, source: {folder: clinic}, settings: {subgroups: [sex, site]}, splits: [test],
+     roles: {test: ood}, seed: 0, pairing: {splits: [test], match_on: []}, prompt: shared}
+views: {choices: {choices: {options: true}}}
+methods:
+  sc2: {uncalibrated: true}
+  choice: {label: Choices, group: Likelihood, actor: rlvr, reader: choice_probability, views: [choices]}
+metrics: {miss_percent: [50, 10]}
+tables: {cascade: {methods: [dualread, sc2]}, subgroups: {}, answer_sets: {methods: [choice]}}
+figures: {subgroups: {methods: [dualread, sc2]}}
+"""
+
+
+def write_clinic(folder: Path) -> None:
+    """Write a table of 80 questions about 40 images; every eighth image has no site."""
+    folder.mkdir()
+    stream, rows = np.random.default_rng(5), []
+    for k in range(40):
+        Image.fromarray(stream.integers(0, 255, (64, 64)).astype(np.uint8)).save(folder / f"{k}.png")
+        of_image = {"image": f"{k}.png", "sex": "fm"[k % 2], "site": None if k % 8 == 0 else k % 3}
+        for letter, question, golds, options in (
+            ("W", "Which organ is shown in the image?", ("Liver", "Brain"), ["Brain", "Liver", "Lung"]),
+            ("I", "Is there a lesion in the image?", ("No", "Yes"), []),
+        ):
+            gold = golds[int(stream.integers(2))]
+            named = {"id": f"{k}{letter}", "question": question, "reference_answers": [gold], "options": options}
+            rows.append(json.dumps(named | of_image))
+    (folder / "test.jsonl").write_text("\n".join(rows))
+
+
+@pytest.fixture(scope="module")
+def done(micro, tmp_path_factory):
+    checkout = copy(micro, tmp_path_factory.mktemp("groups") / "checkout")
+    write_clinic(checkout.folder / "clinic")
+    (checkout.folder / "clinic.yaml").write_text(CLINIC)
+    run = checkout.snakemake(*TABLES, "figures/subgroups.pdf", study=f"{STUDY} clinic.yaml")
+    assert run.returncode == 0, run.text
+    assert "train_actor" not in run.computed()
+    return checkout
+
+
+def test_the_table_has_the_groups_of_each_column(done):
+    cells = pl.read_csv(done.folder / "tables/subgroups.csv").filter(dataset="clinic", metric="accuracy")
+    groups = {by: set(part["group"]) for (by,), part in cells.group_by("by")}
+    assert groups == {"sex": {"f", "m"}, "site": {"0", "1", "2", None}}
+    of_sex = cells.filter(by="sex", method="dualread")
+    assert of_sex["n"].to_list() == [40, 40]
+    assert of_sex["simultaneous_low"].null_count() == 0
+    assert (done.folder / "figures/subgroups.csv").exists()
+
+
+def test_evaluate_gives_the_same_numbers_of_the_exported_answers(done, tmp_path):
+    where = "results/groups/answers/qwen3-vl-tiny/rlvr/17"
+    run = done.snakemake(f"{where}/MANIFEST.json", study=f"{STUDY} clinic.yaml")
+    assert run.returncode == 0, run.text
+    answers = done.folder / where
+    found = dualread.evaluate(
+        answers / "answers.parquet", answers / "pairs.parquet", by=["sex", "site"], datasets=["clinic"]
+    ).groups.metrics
+    for method in ("rlvr", "dualread", "sc2"):
+        place = done.folder / "results/groups/subgroups/qwen3-vl-tiny/rlvr/17" / method / "subgroups.parquet"
+        own = pl.read_parquet(place).filter(dataset="clinic")
+        both = own.join(found.filter(method=method), on=["by", "group", "metric"], nulls_equal=True, suffix="_other")
+        assert len(both) > 50
+        for name in ("estimate", "simultaneous_low", "simultaneous_high", "difference_low", "p_holm"):
+            for mine, theirs in both.select(name, f"{name}_other").iter_rows():
+                assert mine == (None if theirs is None else pytest.approx(theirs))
+
+
+def test_scores_have_no_probabilities_and_read_no_label(done):
+    reader = done.folder / "results/groups/readers/qwen3-vl-tiny/rlvr/17/sc2/MANIFEST.json"
+    assert "graded" not in reader.read_text()
+    metrics = pl.read_parquet(done.folder / "results/groups/metrics/qwen3-vl-tiny/rlvr/17/sc2/metrics.parquet").filter(
+        dataset="clinic", split="test", subset="all"
+    )
+    known = dict(metrics.select("metric", "estimate").iter_rows())
+    assert known["brier"] is known["ece15"] is None
+    assert known["imputed_share"] == 0
+    assert known["aurc"] is not None
+    printed = pl.read_csv(done.folder / "tables/cascade.csv").filter(method="sc2", metric="brier")
+    assert set(printed["printed"]) == {"---"}
+    assert "only the order of scores counts" in (done.folder / "tables/cascade.tex").read_text()
+
+
+def test_answer_sets_hold_the_right_choice_as_often_as_the_view_says(done):
+    """The coverage is recounted, choice by choice, from the file of likelihoods and the printed threshold."""
+    cells = pl.read_csv(done.folder / "tables/answer_sets.csv", infer_schema_length=None).filter(dataset="clinic")
+    printed = dict(cells.select("metric", "mean").iter_rows())
+    assert printed["set_questions_with_choices"] == 80
+    likelihoods: dict[str, dict[str, float]] = {}
+    place = "results/groups/views/qwen3-vl-tiny/rlvr/17/clinic/test/original/choices/choices.parquet"
+    for row in pl.read_parquet(done.folder / place).iter_rows(named=True):
+        likelihoods.setdefault(row["sample_id"], {})[row["choice"]] = np.exp(row["log_prob"])
+    manifest = pl.read_parquet(done.folder / "results/groups/manifests/clinic/test/manifest.parquet")
+    right, size = 0, 0
+    for sample_id, (gold,), options in manifest.select("sample_id", "reference_answers", "options").iter_rows():
+        of = likelihoods[sample_id]
+        assert set(of) == ({"A", "B", "C"} if options else {"yes", "no"})
+        total, name = sum(of.values()), "ABC"[options.index(gold)] if options else gold.lower()
+        chosen = [choice for choice, value in of.items() if value / total >= printed["set_threshold_at_miss_50"]]
+        right, size = right + (name in chosen), size + len(chosen)
+    assert printed["set_coverage_at_miss_50"] == pytest.approx(right / 80)
+    assert printed["set_mean_size_at_miss_50"] == pytest.approx(size / 80)
