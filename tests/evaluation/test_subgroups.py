@@ -12,8 +12,8 @@ from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, limits
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.subgroups import FEWEST, by_group, worst_groups
 
-N = {"a": 40, "b": 30, "c": 20, "tiny": FEWEST - 1, None: 15}
-RIGHT = {"a": 30, "b": 15, "c": 16, "tiny": 3, None: 9}  # of these answers
+N = {"a": 40, "b": 30, "c": FEWEST, "tiny": FEWEST - 1, None: 15}
+RIGHT = {"a": 30, "b": 12, "c": 5, "tiny": 3, None: 9}  # of these answers
 B = 400
 
 
@@ -120,7 +120,7 @@ def test_the_worst_group_and_its_interval(found):
             "n_groups": 3,
             "reason": None,
         }
-    assert worst["accuracy"]["group"] == "b"  # 15 of 30; "tiny" has 3 of 9, and no interval
+    assert worst["accuracy"]["group"] == "b"  # 12 of 30; "tiny" has 3 of 9, and no interval
     assert worst["ece15"]["group"] is None
     assert worst["ece15"]["reason"]
 
@@ -142,7 +142,9 @@ def test_differences_are_those_to_all_other_groups_with_holms_method(found):
 
 def test_each_of_two_groups_is_the_rest_of_the_other():
     evaluated, labels = joined()
-    _, at, _ = rows_of(evaluated, labels.with_columns(pl.col("group").replace(["b", "c", "tiny"], "a").fill_null("b")))
+    rows, at, _ = rows_of(evaluated, labels.with_columns(pl.col("group").replace(["b", "c", "tiny"], "a").fill_null("b")))
     first, second = at["a", "auroc"], at["b", "auroc"]
     assert first["difference"] == pytest.approx(-second["difference"])
     assert first["p"] == second["p"] == first["p_holm"] == second["p_holm"]
+    worst = {row["metric"]: row for row in worst_groups(rows)}["accuracy"]  # "a" has 50 of 89 answers right, "b" 9 of 15
+    assert (worst["group"], worst["n_groups"]) == ("a", 2)

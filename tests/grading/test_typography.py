@@ -62,6 +62,7 @@ def test_every_space_is_one(space):
         ("\u2460", "1"),  # circled digits name things
         ("\uff11\uff12", "12"),
         ("\u0663", "3"),  # Arabic-Indic
+        ("\u1810", "0"),  # Mongolian; the character before it is a variation selector, which is not seen
         ("\u2212\u0663", "-3"),
         ("\u00bd", "1/2"),
         ("1\u00bd", "1 1/2"),  # not 11/2

@@ -8,6 +8,7 @@ from scipy.special import expit, logit
 from dualread.evaluation.statistics.clusters import Clusters
 from dualread.evaluation.statistics.t_replicates import (
     binomial_replicates,
+    spread_of_log_losses,
     spread_of_losses,
     spread_of_ranks,
     t_replicates,
@@ -84,6 +85,11 @@ def test_a_loss_that_fewer_than_five_images_carry_spreads_as_a_share(n_wrong):
     as_share = binomial_replicates(values, 0.8, 20.0)
     expected = as_share if n_wrong < 5 else t_replicates(values, 0.8, df=2.0 * n_wrong, **of_t)
     assert np.array_equal(spread_of_losses(values, 0.8, images), expected)
+    # Of losses without an upper end, fewer than five images say nothing.
+    expected = np.full(200, np.nan)
+    if n_wrong >= 5:
+        expected = t_replicates(values, 0.8, df=2.0 * n_wrong, has_end=False, **of_t)
+    assert np.array_equal(spread_of_log_losses(values, 0.8, images), expected, equal_nan=True)
     of_ranks = spread_of_ranks(values, 0.8, images)
     if n_wrong == 1:  # one image has no variance
         assert np.isnan(of_ranks).all()
