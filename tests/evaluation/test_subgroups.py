@@ -10,9 +10,9 @@ from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, limits
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
-from dualread.evaluation.subgroups import FEWEST, by_group, worst_groups
+from dualread.evaluation.subgroups import by_group, worst_groups
 
-N = {"a": 40, "b": 30, "c": FEWEST, "tiny": FEWEST - 1, None: 15}
+N = {"a": 40, "b": 30, "c": 10, "tiny": 9, None: 15}  # ten images have intervals
 RIGHT = {"a": 30, "b": 12, "c": 5, "tiny": 3, None: 9}  # of these answers
 B = 400
 
@@ -67,10 +67,10 @@ def test_a_group_has_the_metrics_and_intervals_of_its_rows_alone(found):
                 if name != "tiny":
                     assert (mine["low"], mine["high"]) == (row["low"], row["high"])
     assert at["a", "accuracy"]["estimate"] == 30 / 40
-    assert at["tiny", "accuracy"]["estimate"] == 3 / (FEWEST - 1)
+    assert at["tiny", "accuracy"]["estimate"] == 3 / 9
     of_tiny = [row for row in rows if row["group"] == "tiny" and row["estimate"] is not None]
     assert all(row["low"] is row["simultaneous_low"] is row["p"] is None for row in of_tiny)
-    assert str(FEWEST - 1) in at["tiny", "accuracy"]["reason"]
+    assert "9 images, expected at least 10" in at["tiny", "accuracy"]["reason"]
     # Rows without a value are counted, and in no statement about groups.
     assert at[None, "accuracy"]["n"] == 15
     assert at[None, "accuracy"]["low"] is not None
@@ -142,9 +142,10 @@ def test_differences_are_those_to_all_other_groups_with_holms_method(found):
 
 def test_each_of_two_groups_is_the_rest_of_the_other():
     evaluated, labels = joined()
-    rows, at, _ = rows_of(evaluated, labels.with_columns(pl.col("group").replace(["b", "c", "tiny"], "a").fill_null("b")))
+    two = labels.with_columns(pl.col("group").replace(["b", "c", "tiny"], "a").fill_null("b"))
+    rows, at, _ = rows_of(evaluated, two)
     first, second = at["a", "auroc"], at["b", "auroc"]
     assert first["difference"] == pytest.approx(-second["difference"])
     assert first["p"] == second["p"] == first["p_holm"] == second["p_holm"]
-    worst = {row["metric"]: row for row in worst_groups(rows)}["accuracy"]  # "a" has 50 of 89 answers right, "b" 9 of 15
-    assert (worst["group"], worst["n_groups"]) == ("a", 2)
+    worst = {row["metric"]: row for row in worst_groups(rows)}["accuracy"]
+    assert (worst["group"], worst["n_groups"]) == ("a", 2)  # 50 of 89 answers are right, and 9 of 15
