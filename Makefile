@@ -32,7 +32,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-all test-long test-vllm test-estimators test-faults test-edits test-mutants test-families test-clients test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators locks-clients
+.PHONY: help tables test test-rest test-all test-long test-vllm test-estimators test-faults test-edits test-mutants random-mutants test-families test-clients test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators locks-clients
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -78,6 +78,10 @@ test-edits: env-dev  ## edit the library at random, and trace what jobs run (an 
 # One changed line of the library at a time; tests/mutants/mutants.py says which, and which tests have to fail.
 test-mutants: env-dev  ## change the library line by line, and see that tests fail (ten minutes)
 	$(BIN)/python -m pytest tests/mutants
+
+# Most of the mutants that survive are equivalent; the others ask for a test, or for a line less. OPTIONS="--rooms readers".
+random-mutants: env-dev  ## change random lines, and list which test notices each first (hours; OPTIONS=--help)
+	$(BIN)/python tests/mutants/random_mutants.py $(OPTIONS)
 
 test-families: env-dev  ## run a study of a checkpoint of every family that has a fixture (ten minutes)
 	$(BIN)/python -m pytest tests/with_families

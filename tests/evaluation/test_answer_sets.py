@@ -29,6 +29,9 @@ def test_images_have_equal_weights_whatever_their_number_of_answers():
     with pytest.raises(UndefinedMetricError, match="expected at least 4"):
         conformal_threshold(p, image, miss=0.2)
     assert conformal_threshold(np.ones(9), np.arange(9), miss=0.1) == 1.0  # 9 of 10 are 90%
+    for miss in (0.0, 1.0):
+        with pytest.raises(ValueError, match="miss"):
+            conformal_threshold(p, image, miss=miss)
 
 
 def test_sets_are_counted():

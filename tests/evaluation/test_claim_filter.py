@@ -59,6 +59,8 @@ def test_p_values_by_hand():
     # others are in places 0 and 1 of the order, or not.
     p = filter_p_values(claims(*SMALL), "share", target_risk=0.5)[1]
     assert p[:3].tolist() == pytest.approx([1 / 4, 1 / 4, 1 / 2])
+    # A risk is always at least 0: no number of reports speaks against it.
+    assert filter_p_values(claims(*SMALL), "any", target_risk=0.0)[1].tolist() == [1.0] * 5
 
 
 def literal_p(sample, loss, threshold, target_risk, most):

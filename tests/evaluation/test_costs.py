@@ -1,7 +1,8 @@
 import polars as pl
 import pytest
 
-from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost, states_cost
+from dualread.errors import ArtifactError
+from dualread.evaluation.costs import Cost, as_metrics, generation_cost, reading_cost, scoring_cost, states_cost
 
 ANSWERS = ("a", "b")
 
@@ -79,3 +80,15 @@ def test_what_is_done_for_the_same_answers_adds_up():
     cost = generation_cost(GREEDY, ANSWERS, where="x") + generation_cost(SAMPLES, ANSWERS, where="y")
     assert cost == Cost(completions=6, prompt_passes=4, read_tokens=60, generated_tokens=28)
     assert cost.per_answer(2)["completions"] == 3.0
+
+
+def test_costs_stand_beside_the_accuracy_of_the_same_answers():
+    run = {"backbone": "b", "actor": "a", "seed": 1, "dataset": "d", "split": "test", "method": "m"}
+    costs = pl.DataFrame({**run, "answers": 2, **generation_cost(GREEDY, ANSWERS, where="x").per_answer(2)})
+    accuracy = {"study": "s", **run, "subset": "all", "metric": "accuracy", "n": 2, "n_clusters": 1}
+    rows = as_metrics(costs, pl.DataFrame(accuracy)).rows_by_key("metric", named=True, unique=True)
+    assert rows["cost_read_tokens"]["estimate"] == 15.0
+    assert (rows["cost_read_tokens"]["study"], rows["cost_read_tokens"]["n"]) == ("s", 2)
+    for other, known in (({"n": 3}, "of 3"), ({"method": "another"}, "of none")):
+        with pytest.raises(ArtifactError, match=f"of 2 answers, its accuracy is {known}"):
+            as_metrics(costs, pl.DataFrame(accuracy | other))

@@ -92,6 +92,7 @@ def test_a_confidence_on_a_threshold_or_an_edge_is_on_it_in_every_precision(narr
 
 def test_numbers_that_had_been_float32():
     assert once_float32(np.float32([0.9, -0.1, 0]).astype(float)).tolist() == [0.9, -0.1, 0]
+    assert once_float32(np.array([0.543624997138977])).tolist() == [0.543625]  # 15 digits are enough
     for other in ([0.9, 0.1], [0.5, 0.25], [], [float(np.float32(0.9)), 0.9], [float(np.float32(0.9)), 1e300]):
         assert once_float32(np.array(other, dtype=float)) is None
     for n in (3, 7, 10, 64, 1000, 2048):  # shares of n draws

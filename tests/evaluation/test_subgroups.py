@@ -10,10 +10,10 @@ from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, limits
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
-from dualread.evaluation.subgroups import FEWEST, by_group, certified_rows, worst_groups
+from dualread.evaluation.subgroups import by_group, certified_rows, worst_groups
 
-N = {"a": 40, "b": 30, "c": 20, "tiny": FEWEST - 1, None: 15}
-RIGHT = {"a": 30, "b": 15, "c": 16, "tiny": 3, None: 9}  # of these answers
+N = {"a": 40, "b": 30, "c": 10, "tiny": 9, None: 15}  # ten images have intervals
+RIGHT = {"a": 30, "b": 12, "c": 5, "tiny": 3, None: 9}  # of these answers
 B = 400
 
 
@@ -67,10 +67,10 @@ def test_a_group_has_the_metrics_and_intervals_of_its_rows_alone(found):
                 if name != "tiny":
                     assert (mine["low"], mine["high"]) == (row["low"], row["high"])
     assert at["a", "accuracy"]["estimate"] == 30 / 40
-    assert at["tiny", "accuracy"]["estimate"] == 3 / (FEWEST - 1)
+    assert at["tiny", "accuracy"]["estimate"] == 3 / 9
     of_tiny = [row for row in rows if row["group"] == "tiny" and row["estimate"] is not None]
     assert all(row["low"] is row["simultaneous_low"] is row["p"] is None for row in of_tiny)
-    assert str(FEWEST - 1) in at["tiny", "accuracy"]["reason"]
+    assert "9 images, expected at least 10" in at["tiny", "accuracy"]["reason"]
     # Rows without a value are counted, and in no statement about groups.
     assert at[None, "accuracy"]["n"] == 15
     assert at[None, "accuracy"]["low"] is not None
@@ -120,7 +120,7 @@ def test_the_worst_group_and_its_interval(found):
             "n_groups": 3,
             "reason": None,
         }
-    assert worst["accuracy"]["group"] == "b"  # 15 of 30; "tiny" has 3 of 9, and no interval
+    assert worst["accuracy"]["group"] == "b"  # 12 of 30; "tiny" has 3 of 9, and no interval
     assert worst["ece15"]["group"] is None
     assert worst["ece15"]["reason"]
 
@@ -142,10 +142,13 @@ def test_differences_are_those_to_all_other_groups_with_holms_method(found):
 
 def test_each_of_two_groups_is_the_rest_of_the_other():
     evaluated, labels = joined()
-    _, at, _ = rows_of(evaluated, labels.with_columns(pl.col("group").replace(["b", "c", "tiny"], "a").fill_null("b")))
+    two = labels.with_columns(pl.col("group").replace(["b", "c", "tiny"], "a").fill_null("b"))
+    rows, at, _ = rows_of(evaluated, two)
     first, second = at["a", "auroc"], at["b", "auroc"]
     assert first["difference"] == pytest.approx(-second["difference"])
     assert first["p"] == second["p"] == first["p_holm"] == second["p_holm"]
+    worst = {row["metric"]: row for row in worst_groups(rows)}["accuracy"]
+    assert (worst["group"], worst["n_groups"]) == ("a", 2)  # 50 of 89 answers are right, and 9 of 15
 
 
 @pytest.mark.parametrize(("others", "expected"), [(0, 0.0), (44, None)])

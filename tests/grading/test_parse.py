@@ -185,6 +185,7 @@ def test_replies_that_state_nothing(text):
         ("<confidence> 070\n</confidence> out of 100", 70),
         ("Use <confidence>NN</confidence>: <confidence>70</confidence> of 100", 70),  # the first is no valid block
         ("<confidence>0</confidence>", 0),
+        ("<confidence>100</confidence>, for 3 reasons", 100),
         ("40 <confidence>101</confidence>", 40),
         ("40 <confidence>0.8</confidence>", 40),
         ("40 <confidence>-5</confidence>", 40),

@@ -62,6 +62,7 @@ def test_every_space_is_one(space):
         ("\u2460", "1"),  # circled digits name things
         ("\uff11\uff12", "12"),
         ("\u0663", "3"),  # Arabic-Indic
+        ("\u1810", "0"),  # Mongolian; the character before it is a variation selector, which is not seen
         ("\u2212\u0663", "-3"),
         ("\u00bd", "1/2"),
         ("1\u00bd", "1 1/2"),  # not 11/2
@@ -122,7 +123,7 @@ def test_the_form_of_a_form_is_itself(text):
 
 def test_very_many_marks_on_one_letter_take_no_time():
     many = untyped("a" + "\u0323\u0301" * 500_000)  # to order all of them would take hours
-    assert len(many) <= 31
+    assert len(many) == 30  # the letter with the mark below it, and 29 of the 30 marks that stay
     assert untyped(many) == many
     text = "é" * 20_000
     assert untyped(text.replace("é", "e\u0301")) == text

@@ -76,4 +76,6 @@ def test_a_teacher_that_says_the_same_of_all_answers_gives_no_labels():
     one = replace(examples.answers.views[0], texts=(("<answer>a</answer>",) * 8,) * 60)
     alike = Examples(answers=replace(examples.answers, views=(one,)), correct=examples.correct)
     assert "one score" in labels_by(TEACHER, alike)[1]
+    two = replace(one, texts=tuple((*row[1:], f"<answer>{'ab'[k % 2]}</answer>") for k, row in enumerate(one.texts)))
+    assert labels_by(TEACHER, replace(alike, answers=replace(alike.answers, views=(two,))))[1] is None
     assert labels_by(replace(TEACHER, unfitted="no answer is right"), examples)[1].endswith("no answer is right")

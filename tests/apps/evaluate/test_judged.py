@@ -60,6 +60,9 @@ def test_each_distinct_answer_is_asked_once_and_empty_ones_never(tmp_path):
     assert [text.rpartition("\nAnswer: ")[2] for text in texts] == answers
     assert 'Reference answer: "tumour" or "mass"' in texts[3]
     assert ["one of the reference answers" in text for text in texts] == [False, False, False, True]
+    verdicts = {asked.cases[0]: False, asked.cases[1]: True, asked.cases[3]: False, asked.cases[6]: None}
+    differing = asked._differing(verdicts).select("answer", "correct_exact", "correct", "n_rows")
+    assert differing.rows() == [("the hepatic organ", False, True, 2), ("liver", True, False, 1)]
     of_parquet = AnswersToJudge(table(tmp_path, "parquet"), grader="meaning", **OPTIONS)
     assert [one.custom_id for one in of_parquet.requests()] == [one.custom_id for one in asked.requests()]
     of_other = AnswersToJudge(tmp_path / "answers.csv", grader="meaning", **OPTIONS | {"model": "other"})

@@ -28,6 +28,8 @@ def test_distances_are_those_of_the_shrunk_covariance(tmp_path):
             assert fitted._distances(x[None])[0] == pytest.approx(expected, rel=1e-4)
             at_most = np.count_nonzero(fitted.distances <= expected + 1e-4 * expected)
             assert fitted.percentiles(x[None])[0] == pytest.approx(100 * at_most / (~half).sum(), abs=5)
+        m = (~half).sum()  # each of these is at most as far as itself: the k-th of m has the percentile 100 k / m
+        assert np.sort(fitted.percentiles(states[~half])) == pytest.approx(100 * np.arange(1, m + 1) / m)
         distance.write(tmp_path, fitted)
         again = distance.read(tmp_path, d)
         assert np.array_equal(again.percentiles(states), fitted.percentiles(states))

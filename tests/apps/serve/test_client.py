@@ -197,7 +197,7 @@ def test_models_health_and_metrics(server, study):
     assert grown['dualread_tokens_total{kind="completion"}'] == usage.completion_tokens
     assert grown["dualread_confidence_count"] == 1
     assert grown['dualread_confidence_bucket{le="+Inf"}'] == 1
-    assert grown["dualread_request_seconds_count"] == 1
+    assert grown["dualread_request_seconds_count"] == grown["dualread_first_token_seconds_count"] == 1
     assert after["dualread_requests_open"] == after["dualread_completions_open"] == 0
 
 

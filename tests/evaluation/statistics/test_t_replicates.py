@@ -8,6 +8,8 @@ from scipy.special import expit, logit
 from dualread.evaluation.statistics.clusters import Clusters
 from dualread.evaluation.statistics.t_replicates import (
     binomial_replicates,
+    spread_at_tpr,
+    spread_of_log_losses,
     spread_of_losses,
     spread_of_ranks,
     t_replicates,
@@ -84,12 +86,24 @@ def test_a_loss_that_fewer_than_five_images_carry_spreads_as_a_share(n_wrong):
     as_share = binomial_replicates(values, 0.8, 20.0)
     expected = as_share if n_wrong < 5 else t_replicates(values, 0.8, df=2.0 * n_wrong, **of_t)
     assert np.array_equal(spread_of_losses(values, 0.8, images), expected)
+    # Of losses without an upper end, fewer than five images say nothing.
+    expected = np.full(200, np.nan)
+    if n_wrong >= 5:
+        expected = t_replicates(values, 0.8, df=2.0 * n_wrong, has_end=False, **of_t)
+    assert np.array_equal(spread_of_log_losses(values, 0.8, images), expected, equal_nan=True)
     of_ranks = spread_of_ranks(values, 0.8, images)
     if n_wrong == 1:  # one image has no variance
         assert np.isnan(of_ranks).all()
     else:
         of_t["rest_on"] = n_wrong
         assert np.array_equal(of_ranks, t_replicates(values, 0.8, df=n_wrong - 1.0, **of_t))
+
+
+@pytest.mark.parametrize("n_right", [19, 20])
+def test_a_metric_at_a_share_of_the_right_answers_needs_twenty_images_with_some(n_right):
+    images = Clusters(rows=np.full(40, 1.0), right=np.array([1.0] * n_right + [0.0] * (40 - n_right)))
+    found = spread_at_tpr(drawn(200), 0.8, images)
+    assert np.array_equal(found, spread_of_ranks(drawn(200), 0.8, images)) if n_right == 20 else np.isnan(found).all()
 
 
 def test_an_estimate_has_used_up_one_image():

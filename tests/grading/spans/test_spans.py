@@ -64,6 +64,9 @@ def test_entities_are_those_of_the_table():
         [(11, 19), (23, 29)],
         [],
     ]
+    # Entities may touch, and a text may begin and end with one.
+    touching = entity_rows(("q", 0, 11), ("q", 11, len(TEXT)))
+    assert entity_spans(touching) == [[(0, 11), (11, len(TEXT))], []]
     # A table of several actors' reports says which completion a row is of.
     rows = entity_rows(("q", 0, 900), report="another completion").vstack(entity_rows(("q", 11, 19), report=TEXT))
     assert entity_spans(rows) == [[(11, 19)], []]

@@ -24,7 +24,7 @@ def byte_level():
 
 def sentence_piece():
     """As Gemma's: spaces are U+2581, and characters that are no pieces are bytes."""
-    pieces = ["<eos>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *"At37C:no,e."]
+    pieces = ["<eos>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *"At37C:no,e.", "lesion"]
     tokenizer = Tokenizer(models.BPE({piece: k for k, piece in enumerate(pieces)}, [], byte_fallback=True))
     tokenizer.add_special_tokens(["<eos>"])
     parts = [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
@@ -68,6 +68,12 @@ def test_the_bytes_of_the_tokens_are_those_of_the_text(tokenizer):
     assert b"".join(bytes(of["bytes"]) for of in said).decode() == TEXT
     assert "bytes:\\xb0" in [of["token"] for of in said]  # the second half of the degree sign
     assert not any("\ufffd" in part for part, _ in taken)
+
+
+def test_only_a_piece_that_names_a_byte_is_one():
+    tokenizer = sentence_piece()
+    said = [TokenPieces(tokenizer).bytes_of(tokenizer.convert_tokens_to_ids(piece)) for piece in ("<0xB0>", "lesion")]
+    assert said == [b"\xb0", b"lesion"]
 
 
 @pytest.mark.parametrize(
