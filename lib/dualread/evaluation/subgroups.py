@@ -189,7 +189,7 @@ class _Grouped:
 def certified_rows(
     answers: pl.DataFrame, validation: pl.DataFrame, target_risk_percent: Iterable[int]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the metrics certified_*_at_risk_* of each group, whose threshold its own validation answers choose.
+    """Yield the certified threshold of each group and what it keeps, chosen by its own validation answers.
 
     The groups share delta: all thresholds of a target risk hold with the probability 1 - delta.
 
@@ -212,7 +212,7 @@ def certified_rows(
             cut = f"validation: {error}"
         sizes = {"n": len(judged_on.image), "n_clusters": len(set(judged_on.image))}
         for kind, rate in judged(judged_on, cut).items():
-            metric = {_GROUP: name, "metric": metric_name(f"certified_{kind}", percent), "estimate": rate.value}
+            metric = {_GROUP: name, "metric": metric_name("certified_" + kind, percent), "estimate": rate.value}
             yield {**metric, "low": rate.low, "high": rate.high, **sizes, "reason": rate.reason}
 
 
