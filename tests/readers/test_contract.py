@@ -277,7 +277,7 @@ def test_unknown_and_missing_settings_are_named(name):
 
 
 def test_an_unknown_reader_is_answered_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"no plugin named 'psrr'. Known: after_thinking, bicr, choice_probability, dualread"):
+    with pytest.raises(ConfigError, match=r"no plugin named 'psrr'. Known: after_thinking, bicr, choice_probability"):
         load("readers.psrr")
     with pytest.raises(ConfigError, match="not in the family readers"):
         load("training.rewards.rlvr")
