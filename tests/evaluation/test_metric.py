@@ -2,6 +2,7 @@
 
 from typing import get_args
 
+import polars as pl
 import pytest
 
 from dualread.evaluation import controls
@@ -13,6 +14,7 @@ from dualread.evaluation.answer_metrics import (
     SQUARED_CALIBRATION_ERROR,
     WITH_REPLICATES,
 )
+from dualread.evaluation.columns import Columns
 from dualread.evaluation.explained import COUNTS, METRICS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import PAIR_METRICS
@@ -35,6 +37,12 @@ ALL += [*controls.FIXED_METRICS.values(), *controls.SHUFFLED_METRICS.values(), *
 def test_an_arrow_says_what_is_better(metric, expected):
     assert metric.headed() == expected
     assert metric.headed("") == ""
+
+
+def test_images_are_counted_that_have_a_right_answer_and_a_wrong_one():
+    answers = Columns.of(pl.DataFrame({"cluster_id": ["a", "a", "b", "c"], "correct": [True, False, False, False]}))
+    counts = [ANSWER_METRICS[f"images_with_{kind}"].value(answers) for kind in ("right", "wrong")]
+    assert counts == [1.0, 3.0]
 
 
 def test_a_metric_has_one_declaration_and_a_meaning_where_people_meet_it():

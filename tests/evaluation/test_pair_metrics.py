@@ -105,6 +105,7 @@ def test_a_sample_at_the_end_of_the_scale_counts_its_images():
     found = detectable(NATURAL)(of_values([1.0] * 40))
     steps = scipy.stats.t.ppf(0.975, 39) + scipy.stats.t.ppf(0.8, 39)
     assert found == pytest.approx(0.5 + steps * 0.0790569, abs=1e-6)
+    assert detectable(NATURAL)(of_values([0.5] * 40)) == found  # nor does any of 40 ties differ from the others
 
 
 @pytest.mark.parametrize("values", [[1.0, 0.0], [1.0, 1.0, 1.0]])

@@ -30,7 +30,8 @@ def test_a_difference_that_few_images_make_lopsided_is_as_far_from_0_as_its_devi
 def test_few_replicates_and_what_the_images_can_give():
     few = Resampled(replicates=np.array([0.1, 0.3, np.nan]), n_images=5)
     assert few.variance().value == pytest.approx(0.02)  # (.1^2 + .1^2) / (2 - 1)
-    assert replace(few, replicates=np.array([0.1, np.nan])).variance() is None
+    single = replace(few, replicates=np.array([0.1, np.nan]), is_skewed=True)
+    assert (single.variance(), single.limits(0.1, True)) == (None, (0.1, 0.1))
     # 2 / (3 + 1) is also the smallest that two images can give, 2 x .5^2: it stays a limit.
     three = Resampled(replicates=np.array([0.1, 0.2, 0.3]), n_images=2)
     assert three.p(0.2) == P(0.5, at_most=True)

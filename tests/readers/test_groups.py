@@ -61,6 +61,7 @@ def test_the_kernel_entropy_by_hand():
         expected = -sum(p * math.log2(p) for p in ((1 + r) / 2, (1 - r) / 2) if p > 0)
         found = semantic_uncertainty.kernel_entropy(np.array([[1.0, similarity], [similarity, 1.0]]), 0.3)
         assert found == pytest.approx(expected, abs=1e-12)
+    assert semantic_uncertainty.kernel_entropy(np.ones((2, 2)), 20.0) == 0.0  # the smaller eigenvalue is 0 itself
     reader = synthetic.reader("readers.semantic_uncertainty", PLATT, {"k": 3, "t": 0.3})
     given = sampled(("a", [*"bcd"]), ("a", [*"bbd"]), ("a", [*"dbc"]), ("a", [*"bbb"]), ("a", [*".d."]))
     found = semantic_uncertainty.score(reader, meant(given)).score

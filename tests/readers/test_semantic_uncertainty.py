@@ -19,6 +19,7 @@ from tests.readers.test_self_consistency import PLATT, sampled
         (["a"] * 4 + ["b"] * 4, 1 / 3),  # ln 2 / ln 8
         (["a", "a", "b", "c"], 0.75),  # (1/2 ln 2 + 2 * 1/4 ln 4) / ln 4 = 1.5 ln 2 / 2 ln 2
         ([None] * 4, 1.0),
+        ([""] * 4, 0.0),  # an answer of punctuation alone has an empty form, and is an answer
         (["a", "a", None, None], 0.75),  # as with b and c
     ],
 )

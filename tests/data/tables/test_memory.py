@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import dualread
+from dualread.data.tables.hub import read_address
 from dualread.data.tables.memory import read_frame
 from dualread.errors import ConfigError, DataError
 
@@ -126,7 +127,7 @@ def hub(tmp_path, monkeypatch):
     def listed(self, repo_id, *, repo_type, revision):
         assert repo_type == "dataset"
         place = folder(repo_id, revision)
-        return [path.relative_to(place).as_posix() for path in sorted(place.rglob("*")) if path.is_file()]
+        return [path.relative_to(place).as_posix() for path in sorted(place.rglob("*"))[::-1] if path.is_file()]
 
     monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", listed)
     monkeypatch.setattr(
@@ -162,6 +163,8 @@ def test_a_file_or_a_split_may_be_named(hub):
     hub("default/test/0000.parquet", revision="refs/convert/parquet")
     assert accuracy("hf://me/mine/a.csv") == 1.0
     assert accuracy("hf://me/mine/data/test") == pytest.approx(2 / 3)  # both shards: right, wrong, right
+    read = read_address("hf://me/mine/data/test").frame  # in the order of the shards, whatever that of the hub's list
+    assert read["confidence"].cast(pl.Float64).to_list() == [0.9, 0.2, 0.4]
     assert accuracy("hf://me/mine@refs/convert/parquet/default/test") == 0.5
 
 
@@ -169,8 +172,8 @@ def test_a_file_or_a_split_may_be_named(hub):
     ("address", "error", "message"),
     [
         ("hf://mine", ConfigError, "expected hf://owner/name"),
-        ("hf://me/mine", ConfigError, r"2 files could be meant\. Add /FILE or /CONFIG/SPLIT\. Files: a\.csv, b\.csv"),
-        ("hf://me/mine/test", ConfigError, r"nothing is named 'test'\. .*Files: a\.csv, b\.csv"),
+        ("hf://me/mine", ConfigError, r"2 files could be meant\. Add /FILE or /CONFIG/SPLIT\. Files: b\.csv, a\.csv"),
+        ("hf://me/mine/test", ConfigError, r"nothing is named 'test'\. .*Files: b\.csv, a\.csv"),
         ("hf://me/other", DataError, r"cannot be downloaded from the hub \(ConnectionError: no route to host\)"),
     ],
 )

@@ -126,6 +126,11 @@ def test_intervals_of_shares_of_uneven_images_cover(design):
     assert 0.92 <= covered / 400 < 0.999
 
 
+def test_images_without_answers_have_a_place():
+    images = Clusters.of(np.array([True, False, False]), np.array([0, 0, 1]), 4)
+    assert (images.rows.tolist(), images.right.tolist()) == ([2, 1, 0, 0], [1, 0, 0, 0])
+
+
 def test_uneven_images_with_the_rarer_kind_count_as_what_they_are_worth():
     rows = np.array([50.0, 50.0, *[1.0] * 30])
     images = Clusters(rows=rows, right=rows - np.array([4.0, 1.0, *[0.0] * 30]))

@@ -95,6 +95,9 @@ def test_shifts_that_only_rounding_makes_are_none() -> None:
 def test_a_single_source_has_no_degrees_of_freedom() -> None:
     found = pair_shifts(np.array([1.0, 0.0]), np.array([0, 0]), np.array([1, 2]))
     assert found.variance().df == 0.0
+    # Nor has one with almost all pairs: 10 and 1 of them count as 11**2 / (10**2 + 1**2) = 1.198 sources.
+    found = pair_shifts(np.array([1.0, 0.0] * 5 + [1.0]), np.array([0] * 10 + [1]), np.arange(2, 13))
+    assert numbers(found.variance())[1:] == pytest.approx((0.0, 121 / 101))
 
 
 def test_the_variance_of_a_mean_over_data_sets() -> None:
