@@ -203,7 +203,7 @@ def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
     These are texts that begin with =, +, -, @, a tab or a carriage return; numbers, also those with an interval or a
     mark such as †s, stay as they are.
     """
-    number = r"^[-+](?:[\d\s.,;()\[\]±%†‡°≤≥*–—−+-]|†[sd]+)*$"
+    number = r"^[-+](?:[\d\s.,;()\[\]±%†‡°<≤≥*–—−+-]|†[sd]+)*$"
     changed = [
         pl.when(pl.col(name).str.contains(r"^[=+\-@\t\r]") & ~pl.col(name).str.contains(number))
         .then(pl.lit("'") + pl.col(name))

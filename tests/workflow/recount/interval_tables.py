@@ -19,7 +19,8 @@ from tests.workflow.recount.study import Run
 from tests.workflow.recount.values import CCG, Values
 
 SQUARED_ERROR = "squared_calibration_error"
-METRICS = ("auroc", "brier", SQUARED_ERROR, "natural_ccg_auc", "strict_ccg_auc")
+OF_ANSWERS = ("auroc", "brier", SQUARED_ERROR)
+OF_PAIRS = {False: ("natural_ccg_auc", "strict_ccg_auc"), True: ("fixed_prefix_ccg_auc", "supported_on_both_ccg_auc")}
 TABLES = ("paired", "significance", "intervals")
 # The paper's table has no such column, and that of significance has room for one.
 _NOT_SHOWN = (("paired", SQUARED_ERROR),)
@@ -62,7 +63,7 @@ class Intervals:
                 places = [self.values.study.in_distribution, *(outside if table == "paired" else []), "ood"]
             for contrast, method, baseline, split in asked:
                 for place in places if split == "test" else places[:1]:
-                    for metric in METRICS:
+                    for metric in (*OF_ANSWERS, *OF_PAIRS[self.values.study.of_claims]):
                         if (metric == SQUARED_ERROR and (table, place) in _WITHOUT_ROOM) or (
                             table,
                             metric,

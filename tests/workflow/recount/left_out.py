@@ -96,45 +96,51 @@ def carriers(sides: Sequence[Sequence[Sequence[Decisive]]]) -> int:
     """Return on how many images a difference rests: on the shorter side, added up over data sets."""
     found = 0
     for method, baseline in zip(*sides, strict=True):
-        first = method[0]
         adds = [_adds(seeds) for seeds in (method, baseline)]
-        rows = [k for k in range(len(first.real)) if any(abs(a[k] - b[k]) > 1e-13 for a, b in zip(*adds, strict=True))]
-        found += min(len({images[k] for k in rows}) for images in (first.sources, first.others))
+        images = {n: at for of in (*method, *baseline) for n, *at in zip(of.names, of.sources, of.others, strict=True)}
+        moved = [
+            n for n in images if any(abs(a.get(n, 0.0) - b.get(n, 0.0)) > 1e-13 for a, b in zip(*adds, strict=True))
+        ]
+        found += min(len({images[n][side] for n in moved}) for side in (0, 1))
     return found
 
 
-def _adds(seeds: Sequence[Decisive]) -> tuple[list[float], list[float]]:
-    """Return, pair by pair, what it adds to the mean over seeds, and its weight."""
-    value, weight = (
-        [sum(part[k] * of.chosen[k] / of.chosen.sum() for part, of in zip(parts, seeds, strict=True)) / len(seeds)
-         for k in range(len(seeds[0].real))]
-        for parts in ([of.phi for of in seeds], [np.ones(len(of.real)) for of in seeds])
-    )  # fmt: skip
+def _adds(seeds: Sequence[Decisive]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return, by the name of a pair, what it adds to the mean over seeds, and its weight."""
+    value: dict[str, float] = {}
+    weight: dict[str, float] = {}
+    for of in seeds:
+        for name, phi, chosen in zip(of.names, of.phi, of.chosen, strict=True):
+            share = chosen / of.chosen.sum() / len(seeds)
+            value[name] = value.get(name, 0.0) + phi * share
+            weight[name] = weight.get(name, 0.0) + share
     return value, weight
 
 
 def _of_dataset(sides: Sequence[Sequence[Decisive]]) -> Spread:
     signs = (1.0, -1.0, -1.0, 1.0)
 
-    def estimate(keep: np.ndarray) -> float:
-        """Return the value on some of the pairs; a seed without any keeps its value on all."""
+    every = [of for seeds in sides for of in seeds]
+    both = {
+        id(of): [frozenset(pair) for pair in zip(of.sources.tolist(), of.others.tolist(), strict=True)] for of in every
+    }
+
+    def estimate(left: frozenset) -> float:
+        """Return the value without the pairs that show these images; a seed without any other keeps its value."""
         total = 0.0
         for sign, seeds in zip(signs, sides, strict=False):
             for of in seeds:
-                chosen = of.chosen & keep if (of.chosen & keep).any() else of.chosen
-                total += sign * of.phi[chosen].mean() / len(seeds)
+                keep = of.chosen & np.array([not left <= pair for pair in both[id(of)]], dtype=bool)
+                total += sign * of.phi[keep if keep.any() else of.chosen].mean() / len(seeds)
         return total
 
-    first = sides[0][0]
-    used = np.any([of.chosen for seeds in sides for of in seeds], axis=0)
-    both = [frozenset(pair) for pair in zip(first.sources.tolist(), first.others.tolist(), strict=True)]
-    whole = estimate(np.ones(len(used), dtype=bool))
+    whole = estimate(frozenset([-1]))  # an image that no pair shows
 
     def left_out(sets: set[frozenset]) -> float:
-        moved = [estimate(np.array([not left <= pair for pair in both])) - whole for left in sets]
+        moved = [estimate(left) - whole for left in sets]
         return sum(shift**2 for shift in moved) * (len(sets) - 1) / len(sets)
 
-    pairs = {pair for pair, is_used in zip(both, used, strict=True) if is_used}
+    pairs = {pair for of in every for pair, is_used in zip(both[id(of)], of.chosen, strict=True) if is_used}
     of_pairs = left_out(pairs)
     of_images = left_out({frozenset([image]) for pair in pairs for image in pair})
     images = min(

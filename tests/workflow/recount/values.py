@@ -25,8 +25,9 @@ FEWEST_IMAGES = 30
 
 @dataclass(frozen=True, kw_only=True)
 class Decisive:
-    """Pairs with the confidence on either image, and which of them are decisive."""
+    """Pairs with the confidence on either image, and which of them are decisive; claims of one report have one name."""
 
+    names: np.ndarray
     real: np.ndarray
     other: np.ndarray
     chosen: np.ndarray
@@ -102,6 +103,7 @@ class Values:
             as_meant = row["correct_other"] == metric.startswith("supported_on_both")
             chosen.append(bool(row["correct"] and as_meant and (same or not same_answer)))
         return Decisive(
+            names=rows["sample_id"].str.replace(r"#\d+$", "").to_numpy(),
             real=rows["confidence"].to_numpy(),
             other=rows["confidence_other"].to_numpy(),
             chosen=np.array(chosen, dtype=bool),
