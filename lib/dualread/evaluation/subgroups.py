@@ -203,7 +203,7 @@ def certified_rows(
     """
     names = sorted(set(answers[_GROUP].drop_nulls()))
     for name, percent in product(names, target_risk_percent):
-        judged_on, chosen_on = (_confidences(frame.filter(group=name)) for frame in (answers, validation))
+        judged_on, chosen_on = (Confidences.of(frame.filter(group=name)) for frame in (answers, validation))
         cut: float | str = f"no validation answers of {name}"
         try:
             if len(chosen_on.image):
@@ -214,11 +214,6 @@ def certified_rows(
         for kind, rate in judged(judged_on, cut).items():
             metric = {_GROUP: name, "metric": metric_name("certified_" + kind, percent), "estimate": rate.value}
             yield {**metric, "low": rate.low, "high": rate.high, **sizes, "reason": rate.reason}
-
-
-def _confidences(answers: pl.DataFrame) -> Confidences:
-    image = answers["cluster_id"].rank("dense").to_numpy().astype(np.int64) - 1
-    return Confidences(answers["confidence"].to_numpy(), answers["correct"].to_numpy(), image)
 
 
 def worst_groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

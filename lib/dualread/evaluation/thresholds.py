@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from dualread.errors import ConfigError, UndefinedMetricError
-from dualread.evaluation.columns import Columns, all_rows
+from dualread.evaluation.columns import Columns, all_rows, numbered
 from dualread.evaluation.estimates import Estimate, why_none
 from dualread.evaluation.filter_metrics import choose_filters, filter_rows
 from dualread.evaluation.metrics import risk_control, selective
@@ -43,6 +44,11 @@ class Confidences(NamedTuple):
     confidence: np.ndarray
     correct: np.ndarray
     image: np.ndarray
+
+    @classmethod
+    def of(cls, answers: pl.DataFrame) -> "Confidences":
+        """Return the answers of a table with confidence, correct and cluster_id."""
+        return cls(answers["confidence"].to_numpy(), answers["correct"].to_numpy(), numbered(answers["cluster_id"]))
 
 
 class Judged(NamedTuple):

@@ -37,7 +37,12 @@ def of_scores(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the row of a metric of scores: without numbers, and with the reason, if the metric needs probabilities."""
     if not row["metric"].startswith(OF_PROBABILITIES):
         return row
-    return {key: value if key in _PLACE else None for key, value in row.items()} | {"reason": WITHOUT_PROBABILITIES}
+    return without_numbers(row, WITHOUT_PROBABILITIES)
+
+
+def without_numbers(row: Mapping[str, Any], reason: str) -> dict[str, Any]:
+    """Return the row of a metric with its place and sizes alone, and the reason why it has no other number."""
+    return {key: value if key in _PLACE else None for key, value in row.items()} | {"reason": reason}
 
 
 def without_confidences(

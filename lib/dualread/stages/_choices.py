@@ -7,6 +7,7 @@ import numpy as np
 
 from dualread.artifacts.tables import read_table
 from dualread.evaluation.answer_sets import Choices, set_rows
+from dualread.evaluation.columns import numbered
 from dualread.grading.canonical import is_correct
 from dualread.grading.options import choices_by_name
 from dualread.readers.replies import choice_probabilities
@@ -51,6 +52,6 @@ def read_choices(view: str, shard: tuple[str, str], inputs: Mapping[str, Path]) 
     has_choices = ~np.isnan(probabilities).all(axis=1)
     known = has_choices & np.array([place is not None for place in right], dtype=np.bool_)
     of_right = probabilities[np.flatnonzero(known), [right[k] or 0 for k in np.flatnonzero(known)]]
-    cluster = rows["cluster_id"].rank("dense").to_numpy().astype(np.int64)[known]
+    cluster = numbered(rows["cluster_id"])[known]
     n_without = int((~has_choices).sum())
     return Choices(probabilities[known], of_right, cluster, n_without, len(rows) - n_without - int(known.sum()))

@@ -62,7 +62,7 @@ def read_joined(
     """
     if manifest.is_empty():
         raise ArtifactError(
-            f"{dataset}/{split}: nothing is to be judged: no claim of its reports has a label. Fill in the column"
+            f"{dataset}/{split}: there is nothing to judge: no claim of its reports has a label. Fill in the column"
             " `label` of claims.parquet, beside the grades, and name the table as the `path` of the labels"
             " (docs/reports.md)."
         )

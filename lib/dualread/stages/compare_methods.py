@@ -33,6 +33,7 @@ def compute(spec: CompareMethodsSpec, inputs: Mapping[str, Path], out: Path) -> 
     metrics = read_table(inputs["metrics"] / "metrics.parquet", METRICS)
     paths = [path / "replicates.safetensors" for name, path in inputs.items() if name.startswith("replicates/")]
     headers = [(read_header(path), path) for path in paths]
+    of_claims = forced_claims_in(metrics)
     files = {(header["backbone"], header["seed"], header["method"]): path for header, path in headers}
 
     def read(run: Run, name: str) -> np.ndarray | PairValues:
@@ -46,7 +47,6 @@ def compute(spec: CompareMethodsSpec, inputs: Mapping[str, Path], out: Path) -> 
         values, counts = tensors[name] if metric in of_claims else (tensors[name], 1.0)
         return PairValues(values=values, source=tensors[images][0], donor=tensors[images][1], counts=counts)
 
-    of_claims = forced_claims_in(metrics)
     results = Results(metrics, read, spec.members, (*STORED, *COMPARABLE, *of_claims))
     rows = [{"study": spec.study, **row} for row in compare(results, spec.contrasts)]
     write_table(out / "contrasts.parquet", from_rows(rows, CONTRASTS).sort(_KEYS), CONTRASTS)

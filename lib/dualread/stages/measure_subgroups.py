@@ -35,15 +35,9 @@ def compute(spec: MeasureSubgroupsSpec, inputs: Mapping[str, Path], out: Path) -
     run, rows = {"study": spec.study, **spec.run}, []
     reason = reason_of(inputs["predictions"] / "predictions.parquet")
     for dataset in spec.datasets:
-        for by, labels in _columns(spec, dataset, "test", inputs):
-            if reason is None:
-                of_column = _measured(spec, dataset, by, labels, inputs)
-            else:
-                names = (*ANSWER_METRICS, *(spec.metrics.further or ()), *PAIR_METRICS)
-                sizes = labels.group_by("group").len().sort("group", nulls_last=True).iter_rows()
-                nothing = {"n_clusters": 0, "reason": reason}
-                of_column = [{"group": g, "metric": name, "n": n, **nothing} for g, n in sizes for name in names]
-            rows += [{**run, "dataset": dataset, "by": by, **row} for row in of_column]
+        columns = _columns(spec, dataset, "test", inputs)
+        known = _without(spec, columns, reason) if reason else _measured(spec, dataset, columns, inputs)
+        rows += [{**run, "dataset": dataset, **row} for row in known]
     write_table(out / "subgroups.parquet", from_rows(rows, SUBGROUPS), SUBGROUPS)
     groups = {(row["dataset"], row["by"], row["group"]) for row in rows if row["group"] is not None}
     return f"wrote {len(rows)} estimates of {len(groups)} groups" + (f": {reason}" if reason else "")
@@ -51,32 +45,44 @@ def compute(spec: MeasureSubgroupsSpec, inputs: Mapping[str, Path], out: Path) -
 
 def _columns(
     spec: MeasureSubgroupsSpec, dataset: str, split: str, inputs: Mapping[str, Path]
-) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield each column with the group of every question, of those that have a value."""
+) -> dict[str, pl.DataFrame]:
+    """Return the group of every question, by column, of the columns that have a value."""
     groups = read_groups(inputs, f"manifest/{dataset}/{split}", spec.subgroups)
-    for by in spec.subgroups:
-        if not groups[by].is_null().all():
-            yield by, groups.select("sample_id", group=by)
+    known = (by for by in spec.subgroups if not groups[by].is_null().all())
+    return {by: groups.select("sample_id", group=by) for by in known}
+
+
+def _without(spec: MeasureSubgroupsSpec, columns: Mapping[str, pl.DataFrame], reason: str) -> Iterator[dict]:
+    """Yield the rows of the groups of a method without confidences."""
+    for by, labels in columns.items():
+        for group, n in labels.group_by("group").len().sort("group", nulls_last=True).iter_rows():
+            for name in (*ANSWER_METRICS, *(spec.metrics.further or ()), *PAIR_METRICS):
+                yield {"by": by, "group": group, "metric": name, "n": n, "n_clusters": 0, "reason": reason}
 
 
 def _measured(
-    spec: MeasureSubgroupsSpec, dataset: str, by: str, labels: pl.DataFrame, inputs: Mapping[str, Path]
+    spec: MeasureSubgroupsSpec, dataset: str, columns: Mapping[str, pl.DataFrame], inputs: Mapping[str, Path]
 ) -> Iterator[dict]:
-    """Yield the rows of the groups of one column."""
+    """Yield the rows of the groups of each column."""
+    if not columns:
+        return
     manifest, questions = read(inputs, f"manifest/{dataset}/test", MANIFEST, _OF_MANIFEST), f"questions/{dataset}/test"
     drawn = read(inputs, questions, MANIFEST, _OF_MANIFEST) if questions in inputs else manifest
-    draws = ClusterDraws(
-        names=(spec.study, dataset, "test"),
-        cluster_ids=tuple(sorted(drawn["cluster_id"].unique())),
-        replicates=spec.metrics.bootstrap.replicates,
-    )
+    clusters, unit = tuple(sorted(drawn["cluster_id"].unique())), unit_of(drawn)
+    names, replicates = (spec.study, dataset, "test"), spec.metrics.bootstrap.replicates
+    draws = ClusterDraws(names=names, cluster_ids=clusters, replicates=replicates)
     joined = read_joined(dataset, "test", manifest, inputs["predictions"], inputs)
-    rows = by_group(joined, labels, draws, spec.metrics.further or ())
+    chosen_on, groups = None, {}
     if dataset == spec.thresholds_from:
         of_validation = read(inputs, f"manifest/{dataset}/validation", MANIFEST, _OF_MANIFEST)
         chosen_on = read_joined(dataset, "validation", of_validation, inputs["predictions"], inputs).answers
-        groups = dict(_columns(spec, dataset, "validation", inputs)).get(by, labels.clear())
-        answers, chosen_on = joined.answers.join(labels, on="sample_id"), chosen_on.join(groups, on="sample_id")
-        rows += certified_rows(answers, chosen_on, spec.metrics.target_risk_percent)
-    for row in map(of_scores, rows) if spec.uncalibrated else rows:
-        yield {**row} | {key: in_unit(row.get(key), unit_of(drawn)) for key in ("reason", "difference_reason")}
+        groups = _columns(spec, dataset, "validation", inputs)
+    for by, labels in columns.items():
+        rows = by_group(joined, labels, draws, spec.metrics.further or ())
+        if chosen_on is not None:
+            choosing = chosen_on.join(groups.get(by, labels.clear()), on="sample_id")
+            answers = joined.answers.join(labels, on="sample_id")
+            rows += certified_rows(answers, choosing, spec.metrics.target_risk_percent)
+        for row in map(of_scores, rows) if spec.uncalibrated else rows:
+            reasons = {key: in_unit(row.get(key), unit) for key in ("reason", "difference_reason")}
+            yield {"by": by, **row, **reasons}

@@ -52,10 +52,8 @@ class MetricArtifacts(ArtifactPaths):
             return {f"view/{view}/{'/'.join(shard)}": self.of_actor("views", w, *shard, str(view)) for shard in asked}
 
         reports = [shard for shard in shards if self._shards.has_claims(shard[0])]
-        questions = {f"questions/{d}/{s}": self.at("manifests", d, s) for d, s, _ in reports}
-        questions |= {f"asked_{name}": pairs for name, pairs in self.pairs(reports).items()}
-        inputs = {**self.answers(w, ("graded",), shards), **self.judged_pairs(w, shards), **questions}
-        return {**inputs, **self._compared(w, shards)}, [
+        asked_pairs = {f"asked_{name}": pairs for name, pairs in self.pairs(reports).items()}
+        return {**self._judged(w, shards), **asked_pairs, **self._compared(w, shards)}, [
             self.entry(
                 self.of_actor("metrics", w, method),
                 spec(method),
@@ -93,11 +91,7 @@ class MetricArtifacts(ArtifactPaths):
             "metrics": self._study.metrics,
             "thresholds_from": chosen_on[0],
         }
-        questions = {
-            f"questions/{d}/{s}": self.at("manifests", d, s) for d, s, _ in shards if self._shards.has_claims(d)
-        }
-        inputs = {**self.answers(w, ("graded",), shards), **self.judged_pairs(w, shards), **questions}
-        return inputs, [
+        return self._judged(w, shards), [
             self.entry(
                 self.of_actor("subgroups", w, method),
                 MeasureSubgroupsSpec(
@@ -107,6 +101,12 @@ class MetricArtifacts(ArtifactPaths):
             )
             for method in self._shards.methods_of(w.actor)
         ]
+
+    def _judged(self, w: Any, shards: Sequence[Shard]) -> dict[str, str]:
+        """Return what a run's confidences are joined with: grades, pairs and, of reports, the table of questions."""
+        reports = (shard[:2] for shard in shards if self._shards.has_claims(shard[0]))
+        questions = {f"questions/{dataset}/{split}": self.at("manifests", dataset, split) for dataset, split in reports}
+        return {**self.answers(w, ("graded",), shards), **self.judged_pairs(w, shards), **questions}
 
     def _judged_shards(self, actor: str) -> list[Shard]:
         """Return an actor's answers, and those on donors' images that pairs are of."""

@@ -25,6 +25,14 @@ def page(server, browser):
         yield opened
 
 
+def ask_about(page, image):
+    page.choose("#image", image)
+    page.value("document.getElementById('question').focus()")
+    page.type(LESION)
+    page.press("Enter")
+    page.wait(SHOWN)
+
+
 def test_a_dropped_image_is_answered_and_a_second_one_shows_the_drop(server, study, scorer, page, tmp_path):
     first, second = study.image(1), tmp_path / "ein zweites Bild, größer.png"
     Image.open(study.image(2)).save(second)
@@ -122,11 +130,7 @@ def test_what_the_model_says_and_a_threshold_are_shown_as_texts(server, study, p
         return reply
 
     monkeypatch.setattr(chats.ReplyWriter, "whole", whole)
-    page.choose("#image", study.image(1))
-    page.value("document.getElementById('question').focus()")
-    page.type(LESION)
-    page.press("Enter")
-    page.wait(SHOWN)
+    ask_about(page, study.image(1))
     page.value("document.querySelector('#result details').open = true")
     shown = page.value("document.getElementById('result').innerText")
     for text in ("Answer: <b>x, no confidence", "Keep: <i>why", "Note: <i>note", "<script>alert(1)</script>"):
@@ -147,11 +151,7 @@ def test_the_claims_of_a_report_are_shown_with_their_confidences(server, study, 
         return reply
 
     monkeypatch.setattr(chats.ReplyWriter, "whole", whole)
-    page.choose("#image", study.image(1))
-    page.value("document.getElementById('question').focus()")
-    page.type(LESION)
-    page.press("Enter")
-    page.wait(SHOWN)
+    ask_about(page, study.image(1))
     rows = (
         "[...document.querySelectorAll('#result tr')]"
         ".map((row) => [...row.children].map((cell) => cell.innerText.trim()))"

@@ -274,7 +274,7 @@ def run(options: argparse.Namespace) -> int:
     if options.predictions is None:
         options.refuse("the following arguments are required: PREDICTIONS, or --expect ACCURACY AUROC")
     evaluation = evaluate(**{name: getattr(options, name) for name in inspect.signature(evaluate).parameters})
-    parts = report.reports(evaluation)
+    parts = report.data_set_reports(evaluation)
     if options.all:
         for text in screen.everything(evaluation, parts):
             print(text)

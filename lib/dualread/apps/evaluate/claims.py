@@ -11,6 +11,7 @@ from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, same
 from dualread.data.tables.contract import REPORT
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates
+from dualread.evaluation.columns import numbered
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
 
@@ -118,8 +119,8 @@ def claims_of(cells: EvaluationData, method: str) -> LabeledClaims:
     rows = cells.methods[method].answers.join(
         cells.groups.filter(method=method).select("sample_id", REPORT), on="sample_id", maintain_order="left"
     )
-    numbers = (rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in (REPORT, "cluster_id"))
-    return LabeledClaims(rows["confidence"].to_numpy(), rows["correct"].to_numpy(), *numbers)
+    confidence, correct = (rows[name].to_numpy() for name in ("confidence", "correct"))
+    return LabeledClaims(confidence, correct, numbered(rows[REPORT]), numbered(rows["cluster_id"]))
 
 
 def _most_reports(claims: LabeledClaims) -> int:

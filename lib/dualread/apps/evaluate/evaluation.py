@@ -13,7 +13,7 @@ from dualread.apps.evaluate.claims import doubts as doubts_of_filters
 from dualread.apps.evaluate.evaluation_data import evaluation_data
 from dualread.apps.evaluate.log import LogOptions
 from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
-from dualread.apps.evaluate.report import reports
+from dualread.apps.evaluate.report import data_set_reports
 from dualread.apps.evaluate.results import Results
 from dualread.apps.evaluate.screen import summary
 from dualread.apps.evaluate.subgroups import group_thresholds, groups_of
@@ -34,7 +34,7 @@ class Evaluation(Results):
 
     def __str__(self) -> str:
         """Return the lines of `screen.summary` and the first warning."""
-        lines = [line.text for line in summary(self, reports(self))]
+        lines = [line.text for line in summary(self, data_set_reports(self))]
         if self.warnings:
             lines.append(f"{len(self.warnings)} warnings in .warnings, the first: {self.warnings[0]:.60}")
         return printable("\n".join(lines))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dualread.apps.evaluate.report import Report
+from dualread.apps.evaluate.report import DataSetReport
 from dualread.apps.evaluate.results import Results
 from dualread.apps.text import as_texts
 from dualread.errors import DataError
@@ -14,7 +14,7 @@ PAGE = "evaluate.html"
 _LONGEST_NAME = 80  # characters of a data set in the name of a file
 
 
-def write(results: Results, parts: Sequence[Report], folder: Path) -> list[str]:
+def write(results: Results, parts: Sequence[DataSetReport], folder: Path) -> list[str]:
     """Write metrics.csv, differences.csv, thresholds.csv, graded.csv and figures; replace files of these names.
 
     The figures are a forest plot, a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and
@@ -57,7 +57,7 @@ def without_figures() -> str | None:
     return "no figures, because matplotlib is not installed. Run: pip install 'dualread[plots]'."
 
 
-def _figures(results: Results, parts: Sequence[Report], folder: Path) -> list[str]:
+def _figures(results: Results, parts: Sequence[DataSetReport], folder: Path) -> list[str]:
     from dualread.apps.evaluate import figures, page  # here, because a table does not need matplotlib
 
     suffixes: list[str] = []  # the ends of the names of a data set's files, unlike those of the others

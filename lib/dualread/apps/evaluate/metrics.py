@@ -19,7 +19,7 @@ from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.clusters import in_unit
-from dualread.evaluation.without_confidences import OF_PROBABILITIES, WITHOUT_PROBABILITIES
+from dualread.evaluation.without_confidences import OF_PROBABILITIES, WITHOUT_PROBABILITIES, without_numbers
 from dualread.schema.columns import CONTRASTS, METRICS
 from dualread.schema.metrics import ContrastSpec
 
@@ -97,8 +97,7 @@ def withheld(row: dict, cells: EvaluationData, method: str) -> dict:
         reasons |= dict.fromkeys(OF_PROBABILITIES, WITHOUT_PROBABILITIES)
     for beginning, reason in reasons.items():
         if row["metric"].startswith(beginning) and row["reason"] != NO_PAIRS:
-            texts = ("subset", "metric", "group", "n", "n_clusters")
-            return {**{key: value if key in texts else None for key, value in row.items()}, "reason": reason}
+            return without_numbers(row, reason)
     return row
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from dualread.apps.evaluate.printed import BAD
-from dualread.apps.evaluate.report import Report
+from dualread.apps.evaluate.report import DataSetReport
 from dualread.apps.evaluate.results import Results
 from dualread.apps.evaluate.verdicts import SHOWN
 from dualread.reporting.forest import LIMIT_LABEL, plot, says, scale
@@ -25,7 +25,7 @@ _WORDS = {
 
 def render(
     results: Results,
-    parts: Sequence[Report],
+    parts: Sequence[DataSetReport],
     shown: Sequence[Mapping[str, pl.DataFrame]],
     folder: Path,
     suffixes: Sequence[str],
@@ -56,7 +56,7 @@ def render(
     )
 
 
-def _part(report: Report, shown: Mapping[str, pl.DataFrame], folder: Path, suffix: str) -> dict[str, Any]:
+def _part(report: DataSetReport, shown: Mapping[str, pl.DataFrame], folder: Path, suffix: str) -> dict[str, Any]:
     """Return what the page says of one data set, by the names of its template."""
     units, values = f"{report.cells.unit}s", shown[""]
     lines = [replace(line, text=line.text[line.start :]) for line in report.findings]

@@ -29,10 +29,10 @@ class Estimate:
     low: float | None
     high: float | None
 
-    def text(self, digits: int, of_ends: int) -> str:
+    def text(self, digits: int, end_digits: int) -> str:
         """Return the number, and [low, high]."""
         ends = (self.low, self.high)
-        shown = "" if None in ends else f" [{', '.join(self._number(end, of_ends) for end in ends)}]"
+        shown = "" if None in ends else f" [{', '.join(self._number(end, end_digits) for end in ends)}]"
         return self._number(self.value, digits) + shown
 
     def _number(self, value: float | None, digits: int) -> str:
@@ -62,13 +62,13 @@ class PValue:
 Cell = str | float | Estimate | PValue | None
 
 
-def text_of(cell: Cell, digits: int, of_ends: int) -> str:
+def text_of(cell: Cell, digits: int, end_digits: int) -> str:
     """Return a cell as text; numbers have so many digits, and ends of intervals so many."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, PValue):
         return cell.text()
-    return cell.text(digits, of_ends) if isinstance(cell, Estimate) else number(cell, digits)
+    return cell.text(digits, end_digits) if isinstance(cell, Estimate) else number(cell, digits)
 
 
 def cut(text: str, width: int = WIDTH) -> str:

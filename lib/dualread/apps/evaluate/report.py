@@ -26,7 +26,7 @@ _MOST_DONORS = 5  # that a sentence lists
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class DataSetReport:
     """What is said of one data set.
 
     Attributes:
@@ -50,10 +50,10 @@ class Report:
     counts: Sequence[ReportTable]
 
 
-def reports(results: Results) -> list[Report]:
+def data_set_reports(results: Results) -> list[DataSetReport]:
     """Return what is said of each data set."""
     return [
-        Report(
+        DataSetReport(
             cells=cells,
             heading=_heading(cells),
             verdicts=told,

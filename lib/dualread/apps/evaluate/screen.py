@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.printed import MOST_ROWS, WIDTH, ScreenLine, cut, number, wrapped
-from dualread.apps.evaluate.report import Report
+from dualread.apps.evaluate.report import DataSetReport
 from dualread.apps.evaluate.results import Results
 from dualread.apps.evaluate.verdicts import MethodVerdict
 
 
-def everything(results: Results, parts: Sequence[Report]) -> Iterator[str]:
+def everything(results: Results, parts: Sequence[DataSetReport]) -> Iterator[str]:
     """Yield everything: all metrics, all subsets, and the counts."""
     yield from results.notes
     for report in parts:
@@ -21,7 +21,7 @@ def everything(results: Results, parts: Sequence[Report]) -> Iterator[str]:
     yield from (*results.warnings, *results.unused)
 
 
-def first(results: Results, parts: Sequence[Report]) -> Iterator[ScreenLine]:
+def first(results: Results, parts: Sequence[DataSetReport]) -> Iterator[ScreenLine]:
     """Yield the lines of one screen: five numbers of each method, and what they say."""
     yield from (ScreenLine(text=text) for text in wrapped(results.notes))
     yield from summary(results, parts)
@@ -30,7 +30,7 @@ def first(results: Results, parts: Sequence[Report]) -> Iterator[ScreenLine]:
     yield from (ScreenLine(text=text) for text in wrapped(dict.fromkeys(said)))
 
 
-def summary(results: Results, parts: Sequence[Report]) -> Iterator[ScreenLine]:
+def summary(results: Results, parts: Sequence[DataSetReport]) -> Iterator[ScreenLine]:
     """Yield the lines of all data sets, and what was graded."""
     for k, report in enumerate(parts):
         yield from [ScreenLine(text="")] if k else []

@@ -111,7 +111,8 @@ def threshold_rows(cells: EvaluationData, chooser: EvaluationData, options: Thre
     for method in cells.methods:
         same = same_method(chooser, method, cells)
         is_score = method in cells.ranked or same in chooser.ranked
-        judged_on, chosen_on = _rows_of(cells, method), _rows_of(chooser, same)
+        judged_on = Confidences.of(cells.methods[method].answers)
+        chosen_on = Confidences.of(chooser.methods[same].answers)
         like = _chosen_on(chosen_on)
         for risk in options.target_risks:
             for rule in (EMPIRICAL, CERTIFIED):
@@ -151,12 +152,6 @@ def _chosen_on(rows: Confidences) -> dict:
         "calibration_accuracy": float(correct.mean()),
         "calibration_auroc": auroc(confidence, correct) if has_auroc else None,
     }
-
-
-def _rows_of(cells: EvaluationData, method: str) -> Confidences:
-    answers = cells.methods[method].answers
-    image = answers["cluster_id"].rank("dense").to_numpy().astype(np.int64) - 1  # numbers sort faster than names
-    return Confidences(answers["confidence"].to_numpy(), answers["correct"].to_numpy(), image)
 
 
 def chooser_of(cells: EvaluationData, calibration: Sequence[EvaluationData]) -> EvaluationData:

@@ -73,11 +73,12 @@ def _of_auroc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tup
         few = [f"{n:.0f} with {kind}" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
         because = f"{cells.unit}s: {', '.join(few)} answers" if few else "nothing to resample"
         return f"no interval: {because}", UNCLEAR
-    if row["low"] > 0.5:
-        return "right answers get more confidence than wrong ones", GOOD
-    if row["high"] < 0.5:
-        return "wrong answers get MORE confidence than right ones", BAD
-    return "not shown to tell right from wrong answers", UNCLEAR
+    return _beside_half(
+        row,
+        "right answers get more confidence than wrong ones",
+        "wrong answers get MORE confidence than right ones",
+        "not shown to tell right from wrong answers",
+    )
 
 
 def _of_ece(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
@@ -96,11 +97,17 @@ def _of_ccg(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple
     if sides or row["low"] is None:
         few = " and ".join(f"{rows[f'{side}_images']['estimate']:.0f} {side}" for side in sides)
         return f"too few {cells.unit}s{f' ({few})' if few else ''} for a verdict", UNCLEAR
-    if row["low"] > 0.5:
-        return "confidence falls with another image", GOOD
-    if row["high"] < 0.5:
-        return "confidence RISES with another image", BAD
-    return "not shown to depend on the image", UNCLEAR
+    return _beside_half(
+        row,
+        "confidence falls with another image",
+        "confidence RISES with another image",
+        "not shown to depend on the image",
+    )
+
+
+def _beside_half(row: dict, above: str, below: str, neither: str) -> tuple[str, str]:
+    """Return what an interval says that lies above .5, below it, or on both sides."""
+    return (above, GOOD) if row["low"] > 0.5 else (below, BAD) if row["high"] < 0.5 else (neither, UNCLEAR)
 
 
 _WORDS = {
