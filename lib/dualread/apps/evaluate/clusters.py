@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from dualread.data.tables.contract import CLAIM, MISSING_WORDS, REPORT, CheckedTable
+from dualread.data.tables.checks import CheckedTable
+from dualread.data.tables.contract import CLAIM, MISSING_WORDS, REPORT
 
 IMAGE, CLUSTER = "image_id", "cluster_id"
 

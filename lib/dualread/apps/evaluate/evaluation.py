@@ -19,7 +19,8 @@ from dualread.apps.evaluate.screen import summary
 from dualread.apps.evaluate.subgroups import group_thresholds, groups_of
 from dualread.apps.evaluate.tables import read_tables
 from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, overlaps, thresholds
-from dualread.data.tables.contract import CheckedTable, TableOptions
+from dualread.data.tables.checks import CheckedTable
+from dualread.data.tables.contract import TableOptions
 from dualread.errors import ConfigError, printable
 from dualread.evaluation.decimals import as_float64
 from dualread.evaluation.metrics.risk_control import DELTA

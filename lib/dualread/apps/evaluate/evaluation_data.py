@@ -9,8 +9,9 @@ import polars as pl
 
 from dualread.apps.evaluate.clusters import IMAGE, check_clusters, default_cluster, with_clusters
 from dualread.apps.evaluate.graded import choice_columns, doubts, graded_columns, graded_rows, mapped_texts
+from dualread.data.tables.checks import CheckedTable
 from dualread.data.tables.claims import refuse_split_reports
-from dualread.data.tables.contract import CLAIM, REPORT, CheckedTable, plain_ids
+from dualread.data.tables.contract import CLAIM, REPORT, plain_ids
 from dualread.evaluation.join import Joined, join
 from dualread.grading.canonical import question_key
 

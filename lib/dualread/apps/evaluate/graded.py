@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 import polars as pl
 
-from dualread.data.tables.contract import CheckedTable
+from dualread.data.tables.checks import CheckedTable
 from dualread.grading.canonical import canonical
 
 CHOICE, RIGHT = "choice ", "right choice"  # before the columns of choices, and of the right one

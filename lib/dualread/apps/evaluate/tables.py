@@ -10,14 +10,14 @@ import polars as pl
 
 from dualread import plugins
 from dualread.apps.evaluate.log import LogOptions, read_logged
-from dualread.data.tables.checks import checked
+from dualread.data.tables.checks import CheckedTable, checked
+from dualread.data.tables.claims import named_claims
 from dualread.data.tables.contract import (
     ANSWERS,
     OF_CLAIMS,
     PAIRS,
     WIDE,
     WIDE_SCORE,
-    CheckedTable,
     TableOptions,
     UserColumn,
 )
@@ -83,7 +83,7 @@ def read_tables(
         elif source is not None:
             raw[name] = (_read_table(source, name, declared, options), declared)
     _check_mapping(options.columns, list(raw.values()))
-    tables = {name: checked(table, declared, options) for name, (table, declared) in raw.items()}
+    tables = {name: checked(*known, options, claims=named_claims) for name, known in raw.items()}
     for column, values in only.items():
         if values:
             tables = _only(tables, column, values)

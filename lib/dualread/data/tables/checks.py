@@ -1,12 +1,12 @@
 """A user's table: its columns are brought under the declared names, and each is checked as `contract` declares it."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import polars as pl
 
-from dualread.data.tables.claims import named_claims
 from dualread.data.tables.contract import (
     ANSWERS,
     CLAIM,
@@ -19,18 +19,95 @@ from dualread.data.tables.contract import (
     TEXTS,
     WIDE,
     WIDE_SCORE,
-    CheckedTable,
     TableOptions,
     UserColumn,
 )
 from dualread.data.tables.files import RawTable
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation.decimals import as_float64, once_float32
 from dualread.grading.options import option_of
 
+_SHOWN = 5  # rows that an error names
+_LONGEST = 80  # characters of a value that an error shows
+
+
+def shown_rows(rows: Sequence[int] | pl.Series, texts: Sequence[str | None] | pl.Series) -> str:
+    """Return the first rows with their values, as messages show them."""
+    cells = (
+        "empty" if text is None else repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
+        for text in texts
+    )
+    shown = [f"row {row}: {cell}" for row, cell in zip(rows[:_SHOWN], cells, strict=False)]
+    return ", ".join(shown) + (", ..." if len(rows) > _SHOWN else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedTable:
+    """A table with the declared columns that it has, each with its type, and int64 `row`; references are lists.
+
+    Attributes:
+        source: The file, or a word for a table in memory.
+        frame: The columns. Each row has `confidence`, and `is_score` says whether it is one of which only the order
+            counts.
+        columns: The names of all columns in the file.
+        user_names: {declared name: name in the file}, where the user said so.
+        notes: Sentences about how the table was read.
+        left_out: {why: number of rows}.
+        separator: Of the cells of a .csv.
+    """
+
+    source: Path | str
+    frame: pl.DataFrame
+    columns: tuple[str, ...]
+    user_names: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    separator: str | None = None
+
+    def has(self, *names: str) -> bool:
+        """Whether the table has all of these columns."""
+        return all(name in self.frame.columns for name in names)
+
+    def column(self, name: str) -> str:
+        """Return how messages call a column."""
+        user_name = self.user_names.get(name, name)
+        return f"column {name!r}" if user_name == name else f"column {user_name!r} ({name})"
+
+    @property
+    def confidence(self) -> str | None:
+        """The user's name of the column of confidences, or of scores; None where methods have columns of their own."""
+        names = {name: name for name in ("score", "confidence") if name in self.columns} | dict(self.user_names)
+        return next((names[name].removeprefix("-") for name in ("confidence", "score") if name in names), None)
+
+    def error(self, sentence: str) -> DataError:
+        """Return an error that begins with the file's name."""
+        return DataError(f"{self.source}: {sentence}")
+
+    def need(self, column: str, why: str, *, is_declared: bool = True) -> None:
+        """Raise DataError, which lists the existing columns, if the table lacks this one, declared or not."""
+        if not self.has(column):
+            advice = f" If it has another name, say which: --columns {column}=NAME." if is_declared else ""
+            meant = did_you_mean(column, self.columns)
+            raise self.error(f"no column {column!r}, {why}. Found: {', '.join(self.columns)}.{meant}{advice}")
+
+    def refuse(self, column: str, wrong: pl.Series, texts: pl.Series, expected: str) -> None:
+        """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first rows and their texts."""
+        if n := int(wrong.sum()):
+            shown = shown_rows(self.frame["row"].filter(wrong), texts.filter(wrong))
+            raise self.error(f"{self.column(column)} is wrong in {n} of {len(wrong)} rows: {shown}; {expected}.")
+
+    def with_column(self, values: pl.Series | pl.Expr, *notes: str) -> "CheckedTable":
+        """Return the table with a column replaced, and further notes."""
+        return replace(self, frame=self.frame.with_columns(values), notes=(*self.notes, *notes))
+
 
 def checked(
-    table: RawTable, declared: Sequence[UserColumn], options: TableOptions, *, is_graded: bool = True
+    table: RawTable,
+    declared: Sequence[UserColumn],
+    options: TableOptions,
+    *,
+    is_graded: bool = True,
+    claims: Callable[[CheckedTable], CheckedTable] | None = None,
 ) -> CheckedTable:
     """Bring a table's columns under the declared names, and check each one.
 
@@ -39,23 +116,25 @@ def checked(
         declared: ANSWERS or PAIRS.
         options: What the user says.
         is_graded: Whether rows without a reference, or a verdict, are refused or left out.
+        claims: What names the claims of a table, before rows are left out; None if rows are read as answers only.
 
     Raises:
         DataError: A column or a value is not as declared.
         ConfigError: `options` names a column of options that the table does not have.
     """
     prefix = "" if declared is ANSWERS else "donor_"
-    has_claims = is_graded and options.has_claims(table.columns)
+    names, has_claims = options.names(declared), claims is not None and options.has_claims(table.columns)
+    unread = [column for column in table.columns if not options.reads(column, declared)]
     typed = [column for column in declared if has_claims or column.name not in (CLAIM, *OF_CLAIMS)]
     known = [column.name for column in typed]
     if table.rows.is_empty():
         raise DataError(f"{table.source}: has no rows. Found the columns {', '.join(table.columns[:20]) or 'none'}.")
-    _refuse_misspelled(table, [*known, CLAIM] if is_graded else known, options, declared)
+    _refuse_misspelled(table, unread, {*known, *(() if claims is None else [CLAIM])} - {*options.columns})
     answers = CheckedTable(
         source=table.source,
-        frame=_renamed(table, options.names(declared), options),
+        frame=_renamed(table, names, options),
         columns=table.columns,
-        user_names=options.names(declared),
+        user_names=names,
         notes=table.notes,
         left_out=table.left_out,
         separator=table.separator,
@@ -67,11 +146,11 @@ def checked(
         answers = _one_row_per_method(answers)
     # An é of two characters, as some systems write it, is the é of one.
     answers = answers.with_column(pl.selectors.string().str.normalize("NFC"))
-    if has_claims:
+    if claims is not None and has_claims:
         for column in typed:
             if column.name in (CLAIM, *OF_CLAIMS, "sample_id") and answers.has(column.name):
                 answers = _typed(answers, column, options)
-        answers = named_claims(answers)
+        answers = claims(answers)
     correct, reference = f"{prefix}correct", f"{prefix}reference_answer"
     answers = _with_references(answers, reference, options)
     if is_graded and answers.has(correct):
@@ -91,14 +170,11 @@ def checked(
     return answers
 
 
-def _refuse_misspelled(
-    table: RawTable, known: Sequence[str], options: TableOptions, declared: Sequence[UserColumn]
-) -> None:
+def _refuse_misspelled(table: RawTable, unread: Sequence[str], known: Set[str]) -> None:
     """Refuse a column that is a declared one but for case, spaces and signs: it would be ignored by mistake."""
-    plain = {re.sub("[^a-z]", "", name): name for name in known if name not in table.columns}
-    for column in table.columns:
-        name = plain.get(re.sub("[^a-z]", "", column.lower()))
-        if name is not None and name not in options.columns and not options.reads(column, declared):
+    plain = {re.sub("[^a-z]", "", name): name for name in sorted(known.difference(table.columns))}
+    for column in unread:
+        if (name := plain.get(re.sub("[^a-z]", "", column.lower()))) is not None:
             raise DataError(
                 f"{table.source}: column {column!r} would be ignored. Did you mean {name!r}? Rename it, or say so:"
                 f" --columns {name}={column!r}."

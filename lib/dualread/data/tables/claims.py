@@ -6,7 +6,8 @@ A claim is a span of a report, such as a sentence, with a confidence and a label
 
 import polars as pl
 
-from dualread.data.tables.contract import CLAIM, MISSING_WORDS, REPORT, CheckedTable
+from dualread.data.tables.checks import CheckedTable
+from dualread.data.tables.contract import CLAIM, MISSING_WORDS, REPORT
 
 _PLACE = ("method", "dataset", "split")
 

@@ -8,19 +8,14 @@ sign, decimal commas between semicolons, and float32 numbers that were stored wi
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
-
-from dualread.errors import DataError, did_you_mean
 
 # Begin the columns of a table with one column per method, whose name follows.
 WIDE, WIDE_SCORE = "confidence_", "score_"
 CLAIM, REPORT = "claim", "report"  # columns
 MISSING_WORDS = ("nan", "NaN", "None", "NA", "N/A", "n/a", "null", "NULL", "<NA>", "NaT", "#N/A")
-_SHOWN = 5  # rows that an error names
-_LONGEST = 80  # characters of a value that an error shows
 _TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
 _ANSWER_TYPES = {"yes/no": "closed", "number": "open", "other": "open", "open": "open", "closed": "closed"}
 _LIST_IN_TEXT = r"""(?s)^(?:array\(|c\(|[\[({]).*['"].*[\])}]$"""
@@ -173,16 +168,6 @@ class TableOptions:
         return column in known or column.startswith((WIDE, WIDE_SCORE))
 
 
-def shown_rows(rows: Sequence[int] | pl.Series, texts: Sequence[str | None] | pl.Series) -> str:
-    """Return the first rows with their values, as messages show them."""
-    cells = (
-        "empty" if text is None else repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
-        for text in texts
-    )
-    shown = [f"row {row}: {cell}" for row, cell in zip(rows[:_SHOWN], cells, strict=False)]
-    return ", ".join(shown) + (", ..." if len(rows) > _SHOWN else "")
-
-
 def plain_ids(ids: Names) -> Names:
     """Return names without what tables change in them: Unicode form, case, spaces, zeros, and the signs of a path.
 
@@ -192,63 +177,3 @@ def plain_ids(ids: Names) -> Names:
     plain = ids.str.normalize("NFKC").str.to_lowercase().str.replace_all(r"\s+", "").str.replace_all(r"%2f|\\", "/")
     plain = plain.str.replace(r"^(?:\./)+", "").str.replace(suffix, "")
     return plain.str.replace(r"^0*([0-9]+?)(?:\.0+)?$", "${1}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckedTable:
-    """A table with the declared columns that it has, each with its type, and int64 `row`; references are lists.
-
-    Attributes:
-        source: The file, or a word for a table in memory.
-        frame: The columns. Each row has `confidence`, and `is_score` says whether it is one of which only the order
-            counts.
-        columns: The names of all columns in the file.
-        user_names: {declared name: name in the file}, where the user said so.
-        notes: Sentences about how the table was read.
-        left_out: {why: number of rows}.
-        separator: Of the cells of a .csv.
-    """
-
-    source: Path | str
-    frame: pl.DataFrame
-    columns: tuple[str, ...]
-    user_names: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    separator: str | None = None
-
-    def has(self, *names: str) -> bool:
-        """Whether the table has all of these columns."""
-        return all(name in self.frame.columns for name in names)
-
-    def column(self, name: str) -> str:
-        """Return how messages call a column."""
-        user_name = self.user_names.get(name, name)
-        return f"column {name!r}" if user_name == name else f"column {user_name!r} ({name})"
-
-    @property
-    def confidence(self) -> str | None:
-        """The user's name of the column of confidences, or of scores; None where methods have columns of their own."""
-        names = {name: name for name in ("score", "confidence") if name in self.columns} | dict(self.user_names)
-        return next((names[name].removeprefix("-") for name in ("confidence", "score") if name in names), None)
-
-    def error(self, sentence: str) -> DataError:
-        """Return an error that begins with the file's name."""
-        return DataError(f"{self.source}: {sentence}")
-
-    def need(self, column: str, why: str, *, is_declared: bool = True) -> None:
-        """Raise DataError, which lists the existing columns, if the table lacks this one, declared or not."""
-        if not self.has(column):
-            advice = f" If it has another name, say which: --columns {column}=NAME." if is_declared else ""
-            meant = did_you_mean(column, self.columns)
-            raise self.error(f"no column {column!r}, {why}. Found: {', '.join(self.columns)}.{meant}{advice}")
-
-    def refuse(self, column: str, wrong: pl.Series, texts: pl.Series, expected: str) -> None:
-        """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first rows and their texts."""
-        if n := int(wrong.sum()):
-            shown = shown_rows(self.frame["row"].filter(wrong), texts.filter(wrong))
-            raise self.error(f"{self.column(column)} is wrong in {n} of {len(wrong)} rows: {shown}; {expected}.")
-
-    def with_column(self, values: pl.Series | pl.Expr, *notes: str) -> "CheckedTable":
-        """Return the table with a column replaced, and further notes."""
-        return replace(self, frame=self.frame.with_columns(values), notes=(*self.notes, *notes))
