@@ -813,8 +813,8 @@ MUTANTS = (
     Mutant(
         "a column Claim is ignored",
         "data/tables/checks.py",
-        "_refuse_misspelled(table, [*known, CLAIM] if is_graded else known, options, declared)",
-        "_refuse_misspelled(table, known, options, declared)",
+        "_refuse_misspelled(table, unread, {*known, *(() if claims is None else [CLAIM])} - {*options.columns})",
+        "_refuse_misspelled(table, unread, {*known} - {*options.columns})",
         ("apps/evaluate/test_messages.py",),
     ),
     Mutant(

@@ -6,8 +6,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import dualread
-from dualread.apps.evaluate import screen
-from dualread.apps.evaluate.report import data_set_reports
+from dualread.apps.evaluate.printed import everything
+from dualread.apps.evaluate.report import evaluation_report
 from dualread.errors import DataError
 from dualread.evaluation.metrics import certified_threshold, threshold
 from tests.apps.evaluate.tables import ANSWERS
@@ -244,7 +244,7 @@ def test_no_difference_has_a_p_value_that_its_pairs_cannot_give():
     row = found.differences.filter(metric="natural_ccg_auc").row(0, named=True)
     # Four pairs on images of their own, all of which favour m0: the exact sign test has 2 x .5**4.
     assert (row["estimate"], row["p"], row["p_at_most"], row["short"]) == (0.5, 0.125, False, "source and donor")
-    printed = [line for line in screen.everything(found, data_set_reports(found)) if "m0 - m1" in line]
+    printed = [line for line in everything(evaluation_report(found)) if "m0 - m1" in line]
     of_ccg = next(line for line in printed if line.startswith("natural_ccg_auc"))
     assert of_ccg.endswith("0.125     0.125  underpowered: fewer than 30 source and donor images")
     # Methods with other donors are compared on the 12 sources that they share; each carries a difference.
@@ -265,7 +265,7 @@ def test_the_smallest_p_value_of_the_resamples_is_printed_as_a_limit():
     found = dualread.evaluate(table, compare=["good", "bad"], replicates=400)
     row = found.differences.filter(metric="brier").row(0, named=True)
     assert (row["p"], row["p_at_most"], row["p_holm_at_most"]) == (2 / 401, True, True)
-    lines = list(screen.everything(found, data_set_reports(found)))
+    lines = list(everything(evaluation_report(found)))
     assert any(line.startswith("brier") and line.split()[-2:] == ["<=0.00499", "<=0.00499"] for line in lines)
 
 

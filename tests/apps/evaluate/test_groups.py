@@ -6,7 +6,7 @@ import pytest
 import dualread
 from dualread.apps import main as program
 from dualread.apps.evaluate import files
-from dualread.apps.evaluate.report import data_set_reports
+from dualread.apps.evaluate.report import evaluation_report
 
 COLUMNS = {"sample_id": "Fall", "image_id": "Bild", "confidence": "Konfidenz", "correct": "Richtig"}
 
@@ -52,7 +52,7 @@ def test_columns_of_other_people_are_groups(folder, capsys):
     [worst] = evaluated.groups.worst.filter(by="Geschlecht", metric="accuracy").to_dicts()
     assert f"worst accuracy: {worst['group']!r}" in said
     assert max(map(len, said.splitlines())) <= 100
-    files.write(evaluated, data_set_reports(evaluated), folder / "out")
+    files.write(evaluated, evaluation_report(evaluated), folder / "out")
     assert pl.read_csv("out/groups.csv").height == groups.height
     drawn = pl.read_csv("out/forest_by_1.csv")
     assert drawn["label"].to_list() == ["M", "W"]

@@ -5,11 +5,12 @@ import re
 import polars as pl
 import pytest
 
-from dualread.apps.evaluate import files, screen
+from dualread.apps.evaluate import files
 from dualread.apps.evaluate.evaluation import evaluate
 from dualread.apps.evaluate.figures import forests
 from dualread.apps.evaluate.page import render
-from dualread.apps.evaluate.report import data_set_reports
+from dualread.apps.evaluate.printed import everything, first
+from dualread.apps.evaluate.report import evaluation_report
 from dualread.evaluation.explained import COUNTS
 from dualread.reporting.pages import digest
 from tests.apps.evaluate.tables import ANSWERS, MORE_ANSWERS, MORE_PAIRS, PAIRS, many, write
@@ -23,13 +24,13 @@ def written(tmp_path):
         donors = None if pairs is None else write(tmp_path, "pairs.csv", pairs)
         found, out = evaluate(table, donors, replicates=50, **options), tmp_path / "out"
         if is_drawn:
-            files.write(found, data_set_reports(found), out)
+            files.write(found, evaluation_report(found), out)
         else:  # to draw the pictures takes seconds
             out.mkdir(exist_ok=True)
             for name in ("reliability", "risk_coverage"):
                 (out / f"{name}.png").write_bytes(b"")
             (out / "evaluate.html").write_text(
-                render(found, data_set_reports(found), [forests(found, *found.parts)], out, [""]), encoding="utf-8"
+                render(evaluation_report(found), [forests(found, *found.parts)], out, [""]), encoding="utf-8"
             )
         return found, (out / "evaluate.html").read_text(encoding="utf-8")
 
@@ -94,8 +95,8 @@ def test_the_page_says_over_what_its_intervals_are(written, columns, cluster, un
     for words in (f"95% intervals over other {units} ", f"interval over other {units}.", f"on the same {units} "):
         assert words in said
     if units != "images":
-        printed = [line.text for line in screen.first(found, data_set_reports(found))]
-        printed += screen.everything(found, data_set_reports(found))
+        printed = [line.text for line in first(evaluation_report(found))]
+        printed += everything(evaluation_report(found))
         assert not re.search("images?\\b", said)  # there are none
         about = [line for line in printed if "image" in line and not line.startswith(tuple(COUNTS))]
         assert not [line for line in about if "column" not in line]

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from dualread.apps.evaluate import files
 from dualread.apps.evaluate.evaluation import evaluate as evaluate_tables
-from dualread.apps.evaluate.printed import number
-from dualread.apps.evaluate.report import data_set_reports
-from dualread.apps.evaluate.screen import everything, summary
+from dualread.apps.evaluate.printed import everything, number, summary
+from dualread.apps.evaluate.report import evaluation_report
 from dualread.evaluation import explained
 from dualread.evaluation.answer_metrics import WITH_PERCENTILES
 from dualread.evaluation.statistics.proportion import share_interval
@@ -38,7 +37,7 @@ def rows(frame, subset="all"):
 
 def printed(folder, answers=ANSWERS, pairs=None, replicates=50):
     found = found_in(folder, answers, pairs, replicates=replicates)
-    return list(everything(found, data_set_reports(found)))
+    return list(everything(evaluation_report(found)))
 
 
 def test_values_by_hand(tmp_path):
@@ -128,9 +127,9 @@ def test_what_is_printed(tmp_path):
     texts = {}
     for name, (answers, pairs, options) in PRINTED.items():
         found = found_in(tmp_path, answers, pairs, **options)
-        all_that_is_said = list(everything(found, data_set_reports(found)))
+        all_that_is_said = list(everything(evaluation_report(found)))
         lines = all_that_is_said if name in WHOLE else all_that_is_said[:3]
-        lines = [*(line.text for line in summary(found, data_set_reports(found))), *lines]
+        lines = [*(line.text for line in summary(evaluation_report(found))), *lines]
         texts[name] = "\n".join(lines).replace(f"{tmp_path}/", "")
     golden.check(Path(__file__).with_name("printed.txt"), texts)
 
@@ -152,7 +151,7 @@ def test_the_ece_is_read_beside_chance_and_has_no_interval(tmp_path, shift, word
     values = {row["metric"]: row for row in of.to_dicts()}
     ece, floor = values["ece15"]["estimate"], values["ece15_noise_floor"]["estimate"]
     assert (ece < floor) == (word == "not above")
-    lines = list(everything(found, data_set_reports(found)))
+    lines = list(everything(evaluation_report(found)))
     (line,) = (line for line in lines if line.startswith("ece15 ") and " wide " in line)
     assert line.split()[:5] == ["ece15", "wide", number(ece, 4), "90", "90"]
     assert line.endswith(f"{word} {number(floor, 4)}, which calibrated confidences {verb} by chance")
@@ -165,7 +164,7 @@ def test_differences_of_the_ece_have_a_reason_in_place_of_interval_and_p_value(t
     eces = {r["method"]: r["estimate"] for r in found.metrics.filter(metric="ece15", subset="all").to_dicts()}
     assert row["estimate"] == eces["wide"] - eces["constant"]
     assert [row[name] for name in ("low", "high", "p", "p_holm")] == [None] * 4
-    lines = list(everything(found, data_set_reports(found)))
+    lines = list(everything(evaluation_report(found)))
     (line,) = (line for line in lines if line.startswith("ece15") and "wide - constant" in line)
     assert "no interval and no p-value: calibrated methods differ in it by chance" in line
     (other,) = found.differences.filter(pl.col("metric") == "squared_calibration_error").to_dicts()
@@ -181,15 +180,13 @@ def test_answers_that_are_kept_have_intervals(tmp_path):
     wrong = answers["correct"].to_numpy()[kept] == 0
     assert (row["coverage_low"], row["coverage_high"]) == share_interval(kept, np.arange(90))
     assert (row["risk_low"], row["risk_high"]) == share_interval(wrong, np.arange(len(wrong)))
-    (line,) = (
-        line for line in everything(found, data_set_reports(found)) if " wide " in line and " empirical " in line
-    )
+    (line,) = (line for line in everything(evaluation_report(found)) if " wide " in line and " empirical " in line)
     assert f"[{number(row['risk_low'], 4)}, {number(row['risk_high'], 4)}]" in line
 
 
 def test_files_have_full_precision(tmp_path):
     found, out = found_in(tmp_path, ANSWERS, PAIRS), tmp_path / "new/folder"
-    written = files.write(found, data_set_reports(found), out)
+    written = files.write(found, evaluation_report(found), out)
     names = ("reliability", "risk_coverage", "forest")
     assert written == ["metrics.csv", "graded.csv", *(f"{name}.pdf, .png, .csv" for name in names), "evaluate.html"]
     expected = {"metrics.csv", "graded.csv", "evaluate.html"}
@@ -198,7 +195,7 @@ def test_files_have_full_precision(tmp_path):
     }
     assert pl.read_csv(out / "metrics.csv", schema=found.metrics.schema).equals(found.metrics)
     first = {path.name: path.read_bytes() for path in out.iterdir()}
-    files.write(found, data_set_reports(found), out)
+    files.write(found, evaluation_report(found), out)
     assert first == {path.name: path.read_bytes() for path in out.iterdir()}
 
 

@@ -6,9 +6,8 @@ import polars as pl
 import pytest
 
 from dualread.apps.evaluate.evaluation import evaluate
-from dualread.apps.evaluate.printed import WIDTH, number
-from dualread.apps.evaluate.report import data_set_reports
-from dualread.apps.evaluate.screen import summary
+from dualread.apps.evaluate.printed import WIDTH, number, summary
+from dualread.apps.evaluate.report import evaluation_report
 from dualread.apps.evaluate.verdicts import verdicts
 from tests.apps.evaluate.tables import many, write
 
@@ -82,16 +81,12 @@ def test_many_methods_fit_one_screen_and_warnings_are_counted():
 @pytest.mark.parametrize("names", [["mine"], ["a", "b"], [f"a method with a very long name {k}" for k in range(12)]])
 def test_every_line_fits_and_says_the_numbers(tmp_path, names):
     found = found_in(tmp_path, many(names))
-    lines = [line.text for line in summary(found, data_set_reports(found))]
+    lines = [line.text for line in summary(evaluation_report(found))]
     assert max(map(len, lines)) <= WIDTH
     assert lines[0].startswith("mine.csv: 60 answers, 60 images")
     aurocs = found.metrics.filter(metric="auroc", subset="all")["estimate"]
     assert sum(number(aurocs[0]) in line.split() for line in lines) == len(names)  # it is the same for all
-    good = [
-        line
-        for line in summary(found, data_set_reports(found))
-        if line.kind == "good" and line.text.startswith("auroc")
-    ]
+    good = [line for line in summary(evaluation_report(found)) if line.kind == "good" and line.text.startswith("auroc")]
     assert [line.text[line.start :].startswith("right answers get more confidence") for line in good] == [True]
 
 
@@ -103,7 +98,7 @@ def test_of_several_methods_each_interval_stands_beside_its_value(tmp_path):
         for name, c in methods.items()
     ).write_csv()
     found = found_in(tmp_path, text)
-    head, *rows = [line.text for line in summary(found, data_set_reports(found))][1:4]
+    head, *rows = [line.text for line in summary(evaluation_report(found))][1:4]
     assert head.split() == ["method", "accuracy", "auroc", "ece15", "aurc"]
     assert rows[1].split()[:4] == ["same", ".500", rows[1].split()[2], ".500"]
     (low, high) = found.metrics.filter(method="same", metric="accuracy", subset="all").select("low", "high").row(0)

@@ -261,7 +261,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
-    from dualread.apps.evaluate import expected, files, report, screen
+    from dualread.apps.evaluate import expected, files, printed, report
     from dualread.apps.evaluate.evaluation import evaluate
 
     options.columns, options.choices = _columns(options.columns), _columns(options.choices, "--choices")
@@ -274,12 +274,12 @@ def run(options: argparse.Namespace) -> int:
     if options.predictions is None:
         options.refuse("the following arguments are required: PREDICTIONS, or --expect ACCURACY AUROC")
     evaluation = evaluate(**{name: getattr(options, name) for name in inspect.signature(evaluate).parameters})
-    parts = report.data_set_reports(evaluation)
+    told = report.evaluation_report(evaluation)
     if options.all:
-        for text in screen.everything(evaluation, parts):
+        for text in printed.everything(told):
             print(text)
     else:
-        for line in screen.first(evaluation, parts):
+        for line in printed.first(told):
             # On a terminal, what a line says is green where it is good, and red where it is not.
             if line.kind and isinstance(sys.stdout, EscapedStdout):
                 sys.stdout.write(line.text[: line.start])
@@ -288,7 +288,7 @@ def run(options: argparse.Namespace) -> int:
             else:
                 print(line.text)
     if options.out is not None:
-        written = files.write(evaluation, parts, options.out)
+        written = files.write(evaluation, told, options.out)
         print(f"wrote {options.out}: {', '.join(written)}")
         if missing := files.without_figures():
             print(missing)

@@ -13,9 +13,9 @@ from dualread.apps.evaluate.claims import doubts as doubts_of_filters
 from dualread.apps.evaluate.evaluation_data import evaluation_data
 from dualread.apps.evaluate.log import LogOptions
 from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
-from dualread.apps.evaluate.report import data_set_reports
+from dualread.apps.evaluate.printed import summary
+from dualread.apps.evaluate.report import evaluation_report
 from dualread.apps.evaluate.results import Results
-from dualread.apps.evaluate.screen import summary
 from dualread.apps.evaluate.subgroups import group_thresholds, groups_of
 from dualread.apps.evaluate.tables import read_tables
 from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, overlaps, thresholds
@@ -34,8 +34,8 @@ class Evaluation(Results):
     """What `evaluate` computed; `print` shows it on one screen, as `dualread evaluate` does."""
 
     def __str__(self) -> str:
-        """Return the lines of `screen.summary` and the first warning."""
-        lines = [line.text for line in summary(self, data_set_reports(self))]
+        """Return the lines of `summary` and the first warning."""
+        lines = [line.text for line in summary(evaluation_report(self))]
         if self.warnings:
             lines.append(f"{len(self.warnings)} warnings in .warnings, the first: {self.warnings[0]:.60}")
         return printable("\n".join(lines))

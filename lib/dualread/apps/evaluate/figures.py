@@ -1,5 +1,6 @@
 """The figures of an evaluation: forest plots of methods and of groups, reliability, and risk against coverage."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import polars as pl
 from matplotlib import rcParams
 
+from dualread.apps.evaluate import page
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
+from dualread.apps.evaluate.printed import EvaluationReport
 from dualread.apps.evaluate.results import Results
 from dualread.apps.text import as_texts
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
@@ -17,6 +20,23 @@ from dualread.reporting.figures.drawing import COLORS, Drawing, house_style, sav
 from dualread.reporting.figures.reliability_diagram import diagram
 from dualread.reporting.forest import VALUES, rows_of, rows_of_groups, scale
 from dualread.schema.tables import FigureLayout, Labeled
+
+PAGE = "evaluate.html"
+_LONGEST_NAME = 80  # characters of a data set in the name of a file
+
+
+def write(results: Results, report: EvaluationReport, folder: Path) -> list[str]:
+    """Write the figures of all data sets, and the page that shows them; return their names."""
+    suffixes: list[str] = []  # the ends of the names of a data set's files, unlike those of the others
+    for cells in results.parts:
+        name = "" if cells.dataset is None else "_" + re.sub(r"[^\w.-]+", "_", cells.dataset)[:_LONGEST_NAME]
+        suffixes.append(f"{name}_{len(suffixes) + 1}" if name in suffixes else name)
+    shown = [forests(results, cells) for cells in results.parts]
+    written = []
+    for cells, values, suffix in zip(results.parts, shown, suffixes, strict=True):
+        written += _draw(results, cells, values, folder, suffix)
+    (folder / PAGE).write_text(page.render(report, shown, folder, suffixes), encoding="utf-8")
+    return [*written, PAGE]
 
 
 def forests(results: Results, cells: EvaluationData) -> dict[str, pl.DataFrame]:
@@ -48,7 +68,7 @@ def forests(results: Results, cells: EvaluationData) -> dict[str, pl.DataFrame]:
     return {name: pl.DataFrame(rows, schema=VALUES) for name, rows in shown.items() if rows or name == ""}
 
 
-def draw(
+def _draw(
     results: Results, cells: EvaluationData, shown: Mapping[str, pl.DataFrame], folder: Path, suffix: str
 ) -> list[str]:
     """Write the figures of a data set, each as .pdf, .png and .csv, and return their names.

@@ -1,20 +1,15 @@
 """Step 5: the files that `dualread evaluate --out` writes: tables with full precision, and figures."""
 
 import importlib.util
-import re
-from collections.abc import Sequence
 from pathlib import Path
 
-from dualread.apps.evaluate.report import DataSetReport
+from dualread.apps.evaluate.printed import EvaluationReport
 from dualread.apps.evaluate.results import Results
 from dualread.apps.text import as_texts
 from dualread.errors import DataError
 
-PAGE = "evaluate.html"
-_LONGEST_NAME = 80  # characters of a data set in the name of a file
 
-
-def write(results: Results, parts: Sequence[DataSetReport], folder: Path) -> list[str]:
+def write(results: Results, report: EvaluationReport, folder: Path) -> list[str]:
     """Write metrics.csv, differences.csv, thresholds.csv, graded.csv and figures; replace files of these names.
 
     The figures are a forest plot, a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and
@@ -23,7 +18,7 @@ def write(results: Results, parts: Sequence[DataSetReport], folder: Path) -> lis
 
     Args:
         results: What was computed.
-        parts: What is said of each data set.
+        report: What is said of it.
         folder: Where to.
 
     Returns:
@@ -44,7 +39,9 @@ def write(results: Results, parts: Sequence[DataSetReport], folder: Path) -> lis
                 as_texts(table).write_csv(folder / f"{name}.csv")
                 written.append(f"{name}.csv")
         if without_figures() is None:
-            written += _figures(results, parts, folder)
+            from dualread.apps.evaluate import figures  # here, because a table does not need matplotlib
+
+            written += figures.write(results, report, folder)
     except OSError as error:
         raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Choose another folder.") from error
     return written
@@ -55,18 +52,3 @@ def without_figures() -> str | None:
     if importlib.util.find_spec("matplotlib") is not None:
         return None
     return "no figures, because matplotlib is not installed. Run: pip install 'dualread[plots]'."
-
-
-def _figures(results: Results, parts: Sequence[DataSetReport], folder: Path) -> list[str]:
-    from dualread.apps.evaluate import figures, page  # here, because a table does not need matplotlib
-
-    suffixes: list[str] = []  # the ends of the names of a data set's files, unlike those of the others
-    for cells in results.parts:
-        name = "" if cells.dataset is None else "_" + re.sub(r"[^\w.-]+", "_", cells.dataset)[:_LONGEST_NAME]
-        suffixes.append(f"{name}_{len(suffixes) + 1}" if name in suffixes else name)
-    shown = [figures.forests(results, cells) for cells in results.parts]
-    written = []
-    for cells, values, suffix in zip(results.parts, shown, suffixes, strict=True):
-        written += figures.draw(results, cells, values, folder, suffix)
-    (folder / PAGE).write_text(page.render(results, parts, shown, folder, suffixes), encoding="utf-8")
-    return [*written, PAGE]

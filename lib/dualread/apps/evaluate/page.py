@@ -8,9 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dualread.apps.evaluate.printed import BAD
-from dualread.apps.evaluate.report import DataSetReport
-from dualread.apps.evaluate.results import Results
+from dualread.apps.evaluate.printed import BAD, DataSetReport, EvaluationReport
 from dualread.apps.evaluate.verdicts import SHOWN
 from dualread.reporting.forest import LIMIT_LABEL, plot, says, scale
 from dualread.reporting.pages import environment, script_of
@@ -24,8 +22,7 @@ _WORDS = {
 
 
 def render(
-    results: Results,
-    parts: Sequence[DataSetReport],
+    report: EvaluationReport,
     shown: Sequence[Mapping[str, pl.DataFrame]],
     folder: Path,
     suffixes: Sequence[str],
@@ -33,9 +30,8 @@ def render(
     """Return the page; the pictures are those that lie in `folder`.
 
     Args:
-        results: What was computed.
-        parts: What is said of each data set.
-        shown: The `forests` of each.
+        report: What is said of the evaluation.
+        shown: What the forest plots of each show, by the column of its groups.
         folder: Where their figures were written.
         suffixes: The ends of their names, one per data set.
     """
@@ -43,13 +39,13 @@ def render(
         environment(_FOLDER)
         .get_template("evaluate.html.jinja")
         .render(
-            title=Path(results.parts[0].source).name,
+            title=Path(report.parts[0].cells.source).name,
             parts=[
-                _part(report, values, folder, suffix)
-                for report, values, suffix in zip(parts, shown, suffixes, strict=True)
+                _part(part, values, folder, suffix)
+                for part, values, suffix in zip(report.parts, shown, suffixes, strict=True)
             ],
             meanings=SHOWN,
-            warnings=[*results.warnings, *results.unused],
+            warnings=report.warnings,
             limit_label=LIMIT_LABEL,
             script=script_of("sort.js"),
         )

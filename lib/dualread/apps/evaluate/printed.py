@@ -1,9 +1,10 @@
-"""How results are printed: numbers, sentences, and tables of values, which a terminal and a page write as texts."""
+"""How an evaluation is printed: numbers, sentences and tables of values, for a page, and for a screen or all of it."""
 
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from dualread.apps.evaluate.evaluation_data import EvaluationData
 from dualread.apps.text import aligned
 
 WIDTH = 100
@@ -146,3 +147,127 @@ class ReportTable:
             remarked.setdefault(self.remarks[k], {})[text_of(self.rows[k][0], 3, 2)] = None
         yield from wrapped(f"{', '.join(names)}: {remark}" for remark, names in remarked.items() if remark)
         yield from wrapped(self.notes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodVerdict:
+    """A number of a method, and what it says.
+
+    Attributes:
+        metric: The name of the metric.
+        value: The number, or a dash.
+        interval: Its 95% interval, or what stands beside it; empty for nothing.
+        words: What it says, in at most 12 words.
+        kind: GOOD, BAD or UNCLEAR.
+    """
+
+    metric: str
+    value: str
+    interval: str
+    words: str
+    kind: str = UNCLEAR
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSetReport:
+    """What is said of one data set.
+
+    Attributes:
+        cells: The data set.
+        heading: What was evaluated.
+        verdicts: The numbers that come first, by method.
+        findings: What they say, of which methods.
+        remarks: Sentences about intervals, and what has to be known to compare methods and to read metrics.
+        asked: Tables of what was asked for: differences, thresholds, filters of claims, answer sets, groups.
+        metrics: A table of every metric, and one for each answer type.
+        counts: Tables of counts, and of the most common pairs that count as wrong.
+    """
+
+    cells: EvaluationData
+    heading: str
+    verdicts: Mapping[str, Sequence[MethodVerdict]]
+    findings: Sequence[ScreenLine]
+    remarks: Sequence[str]
+    asked: Sequence[ReportTable]
+    metrics: Sequence[ReportTable]
+    counts: Sequence[ReportTable]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationReport:
+    """What is said of an evaluation.
+
+    Attributes:
+        notes: Sentences about how tables were read.
+        parts: What is said of each data set.
+        graded: Lines about what was graded.
+        warnings: Sentences, those about columns that were not used the last.
+    """
+
+    notes: Sequence[str]
+    parts: Sequence[DataSetReport]
+    graded: Sequence[str]
+    warnings: Sequence[str]
+
+
+def everything(report: EvaluationReport) -> Iterator[str]:
+    """Yield everything: all metrics, all subsets, and the counts."""
+    yield from report.notes
+    for part in report.parts:
+        yield from (part.heading, *part.remarks)
+        for table in (*part.metrics, *part.asked, *part.counts):
+            yield from ("", *table.lines())
+        yield ""
+    yield from report.warnings
+
+
+def first(report: EvaluationReport) -> Iterator[ScreenLine]:
+    """Yield the lines of one screen: five numbers of each method, and what they say."""
+    yield from (ScreenLine(text=text) for text in wrapped(report.notes))
+    yield from summary(report)
+    said = [text.partition("; of ")[0] for part in report.parts for text in part.remarks]
+    said += [*report.warnings, "--all prints every metric, what it means, and what it rests on."]
+    yield from (ScreenLine(text=text) for text in wrapped(dict.fromkeys(said)))
+
+
+def summary(report: EvaluationReport) -> Iterator[ScreenLine]:
+    """Yield the lines of all data sets, and what was graded."""
+    for k, part in enumerate(report.parts):
+        yield from [ScreenLine(text="")] if k else []
+        yield ScreenLine(text=cut(part.heading))
+        yield from _numbers(part.verdicts)
+        if len(part.verdicts) > 1:
+            yield from (replace(line, text=cut(line.text)) for line in part.findings)
+        for table in part.asked:
+            yield from (ScreenLine(text=text) for text in ("", *table.screen()))
+    yield ScreenLine(text="")
+    for line in report.graded:
+        yield from (ScreenLine(text=text) for text in ([line] if line.startswith(" ") else wrapped([line])))
+
+
+def _numbers(told: Mapping[str, Sequence[MethodVerdict]]) -> Iterator[ScreenLine]:
+    """Yield the numbers of one method line by line, with what they say; of several as a table."""
+    if len(told) == 1:
+        for verdict in next(iter(told.values())):
+            numbers = f"{verdict.metric:<16}{verdict.value:>6}  {verdict.interval:<16}  "
+            yield ScreenLine(text=cut(numbers + verdict.words), kind=verdict.kind, start=len(numbers))
+        return
+    metrics = list(dict.fromkeys(verdict.metric for numbers in told.values() for verdict in numbers))
+    width = min(max(map(len, told), default=0), WIDTH - 16 * len(metrics))
+    head = {"natural_ccg_auc": "natural_ccg"}
+    yield ScreenLine(text=f"{'method':<{width}}" + "".join(f"{head.get(name, name):>16}" for name in metrics))
+    for method, of_method in list(told.items())[:MOST_ROWS]:
+        cells = {verdict.metric: verdict for verdict in of_method}
+        line = "".join(f"{_compact(cells[name]) if name in cells else '-':>16}" for name in metrics)
+        yield ScreenLine(text=f"{cut(method, width):<{width}}{line}")
+    if len(told) > MOST_ROWS:
+        yield ScreenLine(text=f"... and {len(told) - MOST_ROWS} more methods")
+
+
+def _compact(verdict: MethodVerdict) -> str:
+    """Return a value and its interval with two decimals, ".812 .76-.89"; of the ECE, what is there by chance."""
+    ends = verdict.interval.removeprefix("by chance ")
+    if ends == verdict.interval:
+        numbers = [part.strip("[] ") for part in ends.split(",")] if ends else []
+        return f"{verdict.value} {'-'.join(number(float(end), 2) for end in numbers)}".rstrip()
+    return f"{verdict.value} (≤{number(float(ends), 2)})"

@@ -1,7 +1,6 @@
 """What an evaluation says of a data set, in sentences and tables that a terminal and a page show alike."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -9,13 +8,21 @@ import polars as pl
 from dualread.apps.evaluate.answer_sets import set_table
 from dualread.apps.evaluate.claims import filter_table
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
-from dualread.apps.evaluate.graded import wrong_pairs
+from dualread.apps.evaluate.graded import grading_lines, wrong_pairs
 from dualread.apps.evaluate.metrics import UNDEFINED
-from dualread.apps.evaluate.printed import Difference, Estimate, PValue, ReportTable, ScreenLine, number
+from dualread.apps.evaluate.printed import (
+    DataSetReport,
+    Difference,
+    Estimate,
+    EvaluationReport,
+    PValue,
+    ReportTable,
+    number,
+)
 from dualread.apps.evaluate.results import Results
 from dualread.apps.evaluate.subgroups import group_tables
 from dualread.apps.evaluate.thresholds import threshold_table
-from dualread.apps.evaluate.verdicts import SHOWN, MethodVerdict, findings, verdicts
+from dualread.apps.evaluate.verdicts import SHOWN, findings, verdicts
 from dualread.data.tables.contract import REPORT
 from dualread.evaluation.answer_metrics import FEW_IMAGES, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.explained import COUNTS, METRICS
@@ -25,46 +32,30 @@ from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
 _MOST_DONORS = 5  # that a sentence lists
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataSetReport:
-    """What is said of one data set.
-
-    Attributes:
-        cells: The data set.
-        heading: What was evaluated.
-        verdicts: The numbers that come first, by method.
-        findings: What they say, of which methods.
-        remarks: Sentences about intervals, and what has to be known to compare methods and to read metrics.
-        asked: Tables of what was asked for: differences, thresholds, filters of claims, answer sets, groups.
-        metrics: A table of every metric, and one for each answer type.
-        counts: Tables of counts, and of the most common pairs that count as wrong.
-    """
-
-    cells: EvaluationData
-    heading: str
-    verdicts: Mapping[str, Sequence[MethodVerdict]]
-    findings: Sequence[ScreenLine]
-    remarks: Sequence[str]
-    asked: Sequence[ReportTable]
-    metrics: Sequence[ReportTable]
-    counts: Sequence[ReportTable]
-
-
-def data_set_reports(results: Results) -> list[DataSetReport]:
-    """Return what is said of each data set."""
-    return [
-        DataSetReport(
-            cells=cells,
-            heading=_heading(cells),
-            verdicts=told,
-            findings=list(findings(told)),
-            remarks=list(_remarks(results, cells)),
-            metrics=list(_metric_tables(results, cells)),
-            counts=list(_count_tables(results, cells)),
-            asked=list(_asked(results, cells)),
+def evaluation_report(results: Results) -> EvaluationReport:
+    """Return what is said of an evaluation."""
+    parts = []
+    for cells in results.parts:
+        told = verdicts(cells, cells.rows_of(results.metrics))
+        lines = list(findings(told))
+        parts.append(
+            DataSetReport(
+                cells=cells,
+                heading=_heading(cells),
+                verdicts=told,
+                findings=lines,
+                remarks=list(_remarks(results, cells)),
+                metrics=list(_metric_tables(results, cells)),
+                counts=list(_count_tables(results, cells)),
+                asked=list(_asked(results, cells)),
+            )
         )
-        for cells, told in ((cells, verdicts(cells, cells.rows_of(results.metrics))) for cells in results.parts)
-    ]
+    return EvaluationReport(
+        notes=results.notes,
+        parts=parts,
+        graded=list(grading_lines(results.graded)),
+        warnings=[*results.warnings, *results.unused],
+    )
 
 
 def _heading(cells: EvaluationData) -> str:

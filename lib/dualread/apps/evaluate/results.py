@@ -6,7 +6,21 @@ from dataclasses import dataclass
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.subgroups import Groups
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """What is known of groups of answers; all frames have dataset, by (the column), method, and group.
+
+    Attributes:
+        metrics: The rows of `evaluation.subgroups.by_group`; a null group are the rows without one.
+        worst: Those of `worst_groups`.
+        thresholds: As `Evaluation.thresholds`, of each group; certified ones share delta. None without a target risk.
+    """
+
+    metrics: pl.DataFrame
+    worst: pl.DataFrame
+    thresholds: pl.DataFrame | None
 
 
 @dataclass(frozen=True, kw_only=True)

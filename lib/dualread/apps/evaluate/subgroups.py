@@ -1,7 +1,7 @@
 """Every metric of groups of answers, such as those about women or from one hospital, by columns of the table."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -9,6 +9,7 @@ import polars as pl
 from dualread.apps.evaluate.evaluation_data import BY, EvaluationData
 from dualread.apps.evaluate.metrics import LEFT_OUT, draws_of, withheld
 from dualread.apps.evaluate.printed import Difference, Estimate, PValue, ReportTable, text_of
+from dualread.apps.evaluate.results import Groups
 from dualread.apps.evaluate.thresholds import SCHEMA, ThresholdOptions, chooser_of, threshold_rows, threshold_table
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, ECE, FURTHER_METRICS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
@@ -18,21 +19,6 @@ from dualread.evaluation.thresholds import CERTIFIED
 
 _SHOWN = (ACCURACY.name, AUROC.name, ECE.name, NATURAL_CCG_AUC.name)
 _TEXTS: dict[str, Any] = dict.fromkeys(("dataset", "by", "method", "group", "metric", "reason"), pl.String)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Groups:
-    """What is known of groups of answers; all frames have dataset, by (the column), method, and group.
-
-    Attributes:
-        metrics: The rows of `evaluation.subgroups.by_group`; a null group are the rows without one.
-        worst: Those of `worst_groups`.
-        thresholds: As `Evaluation.thresholds`, of each group; certified ones share delta. None without a target risk.
-    """
-
-    metrics: pl.DataFrame
-    worst: pl.DataFrame
-    thresholds: pl.DataFrame | None
 
 
 def groups_of(parts: Sequence[EvaluationData], by: Sequence[str], *, replicates: int, seed: int) -> Groups | None:

@@ -83,7 +83,7 @@ def read_tables(
         elif source is not None:
             raw[name] = (_read_table(source, name, declared, options), declared)
     _check_mapping(options.columns, list(raw.values()))
-    tables = {name: checked(*known, options, claims=named_claims) for name, known in raw.items()}
+    tables = {name: checked(table, declared, options, claims=named_claims) for name, (table, declared) in raw.items()}
     for column, values in only.items():
         if values:
             tables = _only(tables, column, values)

@@ -1,13 +1,12 @@
 """Five numbers of each method with their intervals, and what each says in words."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
-from dualread.apps.evaluate.printed import BAD, GOOD, UNCLEAR, ScreenLine, number
+from dualread.apps.evaluate.printed import BAD, GOOD, UNCLEAR, MethodVerdict, ScreenLine, number
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, ECE, FEW_IMAGES, NOISE_FLOOR
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
@@ -19,25 +18,6 @@ SHOWN = {
     AURC.name: "error rate as answers are left out",
     NATURAL_CCG_AUC.name: "confidence follows the image",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class MethodVerdict:
-    """A number of a method, and what it says.
-
-    Attributes:
-        metric: The name of the metric.
-        value: The number, or a dash.
-        interval: Its 95% interval, or what stands beside it; empty for nothing.
-        words: What it says, in at most 12 words.
-        kind: GOOD, BAD or UNCLEAR.
-    """
-
-    metric: str
-    value: str
-    interval: str
-    words: str
-    kind: str = UNCLEAR
 
 
 def verdicts(cells: EvaluationData, metrics: pl.DataFrame) -> dict[str, list[MethodVerdict]]:

@@ -172,7 +172,7 @@ def checked(
 
 def _refuse_misspelled(table: RawTable, unread: Sequence[str], known: Set[str]) -> None:
     """Refuse a column that is a declared one but for case, spaces and signs: it would be ignored by mistake."""
-    plain = {re.sub("[^a-z]", "", name): name for name in sorted(known.difference(table.columns))}
+    plain = {re.sub("[^a-z]", "", name): name for name in sorted(known - {*table.columns})}
     for column in unread:
         if (name := plain.get(re.sub("[^a-z]", "", column.lower()))) is not None:
             raise DataError(
