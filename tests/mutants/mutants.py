@@ -799,8 +799,8 @@ MUTANTS = (
     Mutant(
         "a sentence about what the reference does not state is supported",
         "grading/claim_labels/attributes.py",
-        "return any(stated.items() <= _stated_by(reference).items() for reference in references)",
-        "return any(stated.items() <= (stated | _stated_by(reference)).items() for reference in references)",
+        "return any(stated.items() <= all_stated.items() for all_stated in by_reference)",
+        "return any(stated.items() <= (stated | all_stated).items() for all_stated in by_reference)",
         ("grading/claim_labels/test_attributes.py", "training/writers/test_planted.py"),
     ),
     Mutant(

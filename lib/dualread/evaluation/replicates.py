@@ -90,7 +90,9 @@ def raw_replicates(
     for cell, columns in cells.items():
         if len(columns.answers):
             found_kernels, found_spreads = _of_cell(columns, draws, computed)
-            kernels |= {_within(cell, names): kernel for names, kernel in found_kernels.items()}
+            for names, kernel in found_kernels.items():
+                in_cell = tuple(f"{cell}/{name}" for name in names) if isinstance(names, tuple) else f"{cell}/{names}"
+                kernels[in_cell] = kernel
             spreads |= {(cell, name): spread for name, spread in found_spreads.items()}
     n_rows = max((len(columns.answers) for columns in cells.values()), default=0)
     values = image_cluster_replicates(kernels, draws, n_rows=n_rows) if kernels else {}
@@ -99,10 +101,6 @@ def raw_replicates(
         (cell, name): MetricReplicates(values[f"{cell}/{name}"], estimates[f"{cell}/{name}"], *spread)
         for (cell, name), spread in spreads.items()
     }
-
-
-def _within(cell: str, names: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    return tuple(f"{cell}/{name}" for name in names) if isinstance(names, tuple) else f"{cell}/{names}"
 
 
 def _of_cell(

@@ -98,17 +98,14 @@ class _Grouped:
     def __init__(self, cell: CellColumns, draws: ClusterDraws, further: Collection[str]) -> None:
         self._cell, self._draws = cell, draws
         self.names = sorted(set(cell.answers[_GROUP]), key=lambda name: (name is None, name))
-        self._parts = {side: cell.where(_GROUP, partial(_is_in, side)) for side in self._all_sides()}
+        sides = [*((False, name) for name in self.names), *((True, name) for name in self.names if name is not None)]
+        self._parts = {side: cell.where(_GROUP, partial(_is_in, side)) for side in sides}
         self._n = {
             side: part.answers.n_distinct("cluster_id", all_rows(part.answers)) for side, part in self._parts.items()
         }
         large = {str(side): part for side, part in self._parts.items() if self._n[side] >= FEWEST}
         self._replicates = raw_replicates(large, draws, further)
         self._pairs = {} if isinstance(cell.pairs, str) else stored_pairs(cell.pairs)
-
-    def _all_sides(self) -> Iterator[_Side]:
-        yield from ((False, name) for name in self.names)
-        yield from ((True, name) for name in self.names if name is not None)
 
     def rows(self, name: str | None, metrics: Mapping[str, AnswerMetric]) -> Iterator[dict]:
         """Yield the metrics of a group, each with the interval of this group by itself."""

@@ -195,19 +195,19 @@ class StudyRun:
                 except ConfigError as error:
                     sys.exit(f"\n{error}")
 
+        def seconds_by_rule() -> dict[str, float]:
+            seconds = seconds_of_jobs(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
+            return {rule: seconds[jobs.stage] for rule, jobs in self._rules.items() if jobs.stage in seconds}
+
         if not insides.is_module(self._workflow):
             insides.plan_with(self._workflow, check, self._outdated)
             if self._workflow.is_main_process:
-                self._display = Display(self._seconds_by_rule)
+                self._display = Display(seconds_by_rule)
                 self._display.show()
             return
         rules = {rule.name for rule in self._workflow.rules} - self._others
         hooks = {"onstart": lambda: self.begin(first()), "onerror": self.end_failed, "onsuccess": self.end}
         insides.plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
-
-    def _seconds_by_rule(self) -> dict[str, float]:
-        seconds = seconds_of_jobs(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
-        return {rule: seconds[jobs.stage] for rule, jobs in self._rules.items() if jobs.stage in seconds}
 
     def _outdated(self) -> list[str]:
         """Return the files of this run that are there and are not what would be made now."""

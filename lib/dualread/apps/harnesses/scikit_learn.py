@@ -62,12 +62,11 @@ def scorer(metric: Callable[..., float], *, greater_is_better: bool, top_label: 
     return score
 
 
-def _squared_calibration_error(confidence: np.ndarray, correct: np.ndarray) -> float:
-    return metrics.squared_calibration_error(confidence, correct, np.arange(len(confidence)))
-
-
 auroc_scorer = scorer(metrics.auroc, greater_is_better=True)
 neg_aurc_scorer = scorer(metrics.aurc, greater_is_better=False)
 neg_brier_scorer = scorer(metrics.brier, greater_is_better=False)
 neg_ece_scorer = scorer(metrics.ece, greater_is_better=False)
-neg_squared_calibration_error_scorer = scorer(_squared_calibration_error, greater_is_better=False)
+neg_squared_calibration_error_scorer = scorer(
+    lambda confidence, correct: metrics.squared_calibration_error(confidence, correct, np.arange(len(confidence))),
+    greater_is_better=False,
+)

@@ -380,6 +380,9 @@ def _row(
     options = tuple(record.get("options") or ())
     content = json.dumps([record["question"], answers, options, TOGETHER.join(names)])
     closed = all(canonical(answer) in ("yes", "no") for answer in answers)
+    values = ((name, record.get(name)) for name in further)
+    numbers = ((name, int(value) if isinstance(value, float) else value) for name, value in values)
+    groups = ((name, "" if value is None else str(value).strip()) for name, value in numbers)
     return Row(
         official_id=str(_given(record, "id", hashlib.sha256(content.encode()).hexdigest()[:16])),
         question=record["question"],
@@ -393,13 +396,8 @@ def _row(
         source_row=source_row,
         donor_id=None if record.get("donor_id") is None else str(record["donor_id"]),
         patient=None if record.get("group") is None else str(record["group"]).strip(),
-        columns=tuple((name, _group(record.get(name))) for name in further),
+        columns=tuple((name, None if text.lower() in _NO_GROUP else text) for name, text in groups),
     )
-
-
-def _group(value: Any) -> str | None:
-    text = str(int(value) if isinstance(value, float) else "" if value is None else value).strip()
-    return None if text.lower() in _NO_GROUP else text
 
 
 def _given(record: Mapping[str, Any], column: str, otherwise: Any) -> Any:

@@ -65,14 +65,13 @@ def is_supported(sentence: str, references: Sequence[str]) -> bool | None:
     """Return whether one of the `references` states all that `sentence` states; None if that is nothing known."""
     if (stated := statements(sentence)) is None:
         return None
-    return any(stated.items() <= _stated_by(reference).items() for reference in references)
+    by_reference = (
+        {name: value for s in sentences_of(reference) for name, value in (statements(s) or {}).items()}
+        for reference in references
+    )
+    return any(stated.items() <= all_stated.items() for all_stated in by_reference)
 
 
 def sentences_of(report: str) -> list[str]:
     """Return the sentences of a report on a drawn image: each ends with a full stop, or with the report."""
     return [sentence for sentence in re.split(r"(?<=\.)\s+", report.strip()) if sentence]
-
-
-def _stated_by(report: str) -> dict[str, str]:
-    """Return what all sentences of a reference report state together."""
-    return {name: value for s in sentences_of(report) for name, value in (statements(s) or {}).items()}
