@@ -14,7 +14,7 @@ from dualread.errors import UndefinedMetricError
 from dualread.evaluation.columns import Columns, on_columns
 from dualread.evaluation.metric import AnswerMetric, BuildKernel, Metric
 from dualread.evaluation.metrics import calibration_chance, calibration_error, discrimination, selective
-from dualread.evaluation.statistics.clusters import Clusters, effective_number, undefined
+from dualread.evaluation.statistics.clusters import Clusters, effective_number, undefined_kernel
 from dualread.evaluation.statistics.kernels import Kernel, error_kernel, linear_kernel, mean_kernel, rank_kernel
 from dualread.evaluation.statistics.t_replicates import (
     spread_at_tpr,
@@ -25,10 +25,7 @@ from dualread.evaluation.statistics.t_replicates import (
 )
 
 # It needs random signs, so that `estimates` computes it, and its mean over data sets says nothing.
-ECE_NOISE_FLOOR = Metric(
-    name="ece15_noise_floor",
-    is_count=True,
-)
+ECE_NOISE_FLOOR = Metric(name="ece15_noise_floor", is_count=True)
 NOISE_FLOOR = ECE_NOISE_FLOOR.name
 
 
@@ -110,7 +107,7 @@ def _errors(answers: Columns, image: np.ndarray, n_images: int) -> Kernel:
 def _log_losses(answers: Columns, image: np.ndarray, n_images: int) -> Kernel:
     """Return the kernel of the log loss; it is undefined if any row's is infinite."""
     losses = calibration_error.log_losses(answers["confidence"], answers["correct"])
-    return mean_kernel(losses, image, n_images) if np.isfinite(losses).all() else undefined
+    return mean_kernel(losses, image, n_images) if np.isfinite(losses).all() else undefined_kernel
 
 
 def _brier_part(part: str, head: str, **declared: Any) -> AnswerMetric:
@@ -130,10 +127,10 @@ def _squared_calibration_error(answers: Columns, image: np.ndarray, n_images: in
     try:
         value = calibration_chance.squared_calibration_error(confidence, correct, image)
     except UndefinedMetricError:
-        return undefined
+        return undefined_kernel
     left_out = calibration_chance.leave_one_image_out(confidence, correct, image)
     if np.isnan(left_out).any() or images.n_rarer < 2:
-        return undefined
+        return undefined_kernel
     change = np.zeros(n_images)
     stretch = sqrt((images.in_effect.n - 1) / images.in_effect.n) * t_stretch(images.df(images.n_rarer - 1.0))
     change[np.unique(image)] = (np.sort(left_out).mean() - left_out) * stretch

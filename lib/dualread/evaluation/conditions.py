@@ -172,9 +172,7 @@ def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ClusterDra
         NOISE_FLOOR: partial(noise_floor, draws=draws),
     }
     return [
-        measure(
-            FAMILY_PREFIX + frame["content_family"][0], name, metric, rows, n=len(frame), n_clusters=n_clusters
-        )._asdict()
+        measure(subset, name, metric, rows, n=len(frame), n_clusters=n_clusters)._asdict()
         for frame in joined.partition_by("content_family", maintain_order=True)
         for subset in [FAMILY_PREFIX + frame["content_family"][0]]
         for rows, n_clusters in [(Columns.of(frame), frame["cluster_id"].n_unique())]

@@ -78,7 +78,7 @@ def once_float32(values: np.ndarray) -> np.ndarray | None:
     return as_float64(narrow)
 
 
-def as_array(values: Any, *, name: str = "values") -> np.ndarray:
+def as_array(values: Any, *, name: str) -> np.ndarray:
     """Return values as an array: also a tensor that is on a GPU or needs gradients.
 
     Raises:

@@ -129,8 +129,8 @@ def _auroc(
     for run, all_scores, rows, others in zip(runs, scores, about, taken, strict=True):
         images, correct = _images(run, rows), run.correct[rows]
         if isinstance(all_scores, str):
-            nothing = np.empty(0)
-            aurocs.append(_RunMetric(value=None, reason=all_scores, replicates=nothing, image_ids=images, carriers=0))
+            no_values = np.empty(0)
+            aurocs.append(_RunMetric(value=None, reason=all_scores, replicates=no_values, image_ids=images, carriers=0))
             continue
         score = all_scores[others]
         kernel = auroc_kernel(score, correct, draws.cluster_of(images), len(draws.cluster_ids))

@@ -23,7 +23,7 @@ from dualread.evaluation.statistics.proportion import share_interval
 from dualread.evaluation.statistics.t_intervals import Limits
 
 SUBSETS = ("all", "open", "closed")
-_WITH_PERCENTILES = {*WITH_PERCENTILES, controls.SHUFFLED_AUROC.name}
+_RESAMPLED = {*WITH_PERCENTILES, controls.SHUFFLED_AUROC.name}
 
 
 class Estimate(NamedTuple):
@@ -71,13 +71,13 @@ def estimate(
     }
     rows = []
     parts = {subset: cell if subset == "all" else cell.of_type(subset) for subset in SUBSETS}
-    complete = [subset for subset, part in parts.items() if len(part.answers) == len(cell.answers)]
-    # A part that is the whole has its replicates.
-    apart = {name: part for name, part in parts.items() if name == "all" or name not in complete}
-    resampled = replicates(apart, draws, further)
+    # A part that has all answers, such as "closed" where no question is open, shares the replicates of "all".
+    whole = [subset for subset, part in parts.items() if len(part.answers) == len(cell.answers)]
+    distinct = {name: part for name, part in parts.items() if name == "all" or name not in whole}
+    resampled = replicates(distinct, draws, further)
     for subset in SUBSETS:
         part = parts.pop(subset)  # what is known about a part is freed after its turn
-        known = resampled["all" if subset in complete else subset]
+        known = resampled["all" if subset in whole else subset]
         rows += subset_rows(subset, part, draws, answer_metrics, known)
     pairs = {} if isinstance(cell.pairs, str) else stored_pairs(cell.pairs)
     return rows, MethodEstimates(replicates=resampled["all"], pairs=pairs)
@@ -92,7 +92,7 @@ def subset_rows(
 ) -> Iterator[dict]:
     """Yield the rows of one subset as `estimate` does, with the replicates `known` by metric, of `replicates`."""
     for row in _rows(subset, part, draws, answer_metrics):
-        if row.metric in _WITH_PERCENTILES:
+        if row.metric in _RESAMPLED:
             if row.metric in known and len(known[row.metric]):
                 row = row._replace(reason=row.reason or why_none(part.answers.codes("cluster_id")))
             yield from _with_percentiles(row, known.get(row.metric))
@@ -147,14 +147,10 @@ def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, PairMet
             chosen = rows.mask(metric.mask)
             n, n_clusters = int(np.count_nonzero(chosen)), rows.n_distinct("source_cluster_id", chosen)
             row = measure(subset, name, metric.value, rows, n=n, n_clusters=n_clusters)
-            ends = None
             if metric.of_pairs is not None and row.estimate is not None:
-                ends = limits(metric.of_pairs, rows, row.estimate)
-            if metric.of_pairs is None or row.estimate is None:
-                yield row
-            else:
                 sides = rows.cluster_numbers("source_cluster_id", metric.of_pairs.other)[:, chosen]
-                yield with_limits(row, ends, *sides)
+                row = with_limits(row, limits(metric.of_pairs, rows, row.estimate), *sides)
+            yield row
 
 
 def noise_floor(answers: Columns, draws: ClusterDraws) -> float:

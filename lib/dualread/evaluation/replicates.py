@@ -51,7 +51,7 @@ class MetricReplicates(NamedTuple):
 
 
 def replicates(
-    cells: Mapping[str, CellColumns], draws: ClusterDraws, further: Collection[str] = ()
+    cells: Mapping[str, CellColumns], draws: ClusterDraws, further: Collection[str]
 ) -> dict[str, dict[str, np.ndarray]]:
     """Return, by cell, the replicates of `WITH_REPLICATES`, of further ones `further`, and of `SHUFFLED_AUROC`.
 
@@ -66,10 +66,10 @@ def replicates(
     """
     resampled = raw_replicates(cells, draws, further)
     computed = _computed(further)
-    nothing = np.full(draws.replicates if draws.cluster_ids else 0, np.nan)
+    no_values = np.full(draws.replicates if draws.cluster_ids else 0, np.nan)
     return {
         cell: {
-            name: resampled[cell, name].spread_out() if (cell, name) in resampled else nothing
+            name: resampled[cell, name].spread_out() if (cell, name) in resampled else no_values
             for name in (*computed, *(() if isinstance(columns.shuffled, str) else (SHUFFLED_AUROC.name,)))
         }
         for cell, columns in cells.items()
@@ -81,7 +81,7 @@ def _computed(further: Collection[str]) -> list[str]:
 
 
 def raw_replicates(
-    cells: Mapping[str, CellColumns], draws: ClusterDraws, further: Collection[str] = ()
+    cells: Mapping[str, CellColumns], draws: ClusterDraws, further: Collection[str]
 ) -> dict[tuple[str, str], MetricReplicates]:
     """Return, by cell and metric, what `replicates` are made of; nothing for a cell without answers."""
     computed = _computed(further)
@@ -89,11 +89,11 @@ def raw_replicates(
     spreads: dict[tuple[str, str], tuple[Spread | None, Clusters]] = {}
     for cell, columns in cells.items():
         if len(columns.answers):
-            found_kernels, found_spreads = _of_cell(columns, draws, computed)
-            for names, kernel in found_kernels.items():
+            cell_kernels, cell_spreads = _of_cell(columns, draws, computed)
+            for names, kernel in cell_kernels.items():
                 in_cell = tuple(f"{cell}/{name}" for name in names) if isinstance(names, tuple) else f"{cell}/{names}"
                 kernels[in_cell] = kernel
-            spreads |= {(cell, name): spread for name, spread in found_spreads.items()}
+            spreads |= {(cell, name): spread for name, spread in cell_spreads.items()}
     n_rows = max((len(columns.answers) for columns in cells.values()), default=0)
     values = image_cluster_replicates(kernels, draws, n_rows=n_rows) if kernels else {}
     estimates = _estimates(kernels, len(draws.cluster_ids))

@@ -97,7 +97,7 @@ def threshold(
     return risk_control.certified_threshold(*answers, target_risk=target_risk, delta=delta, max_per_image=max_per_image)
 
 
-def judged(answers: Confidences, found: float | str) -> dict[str, Judged]:
+def judged(answers: Confidences, cut: float | str) -> dict[str, Judged]:
     """Return the threshold, and coverage and kept_risk of other answers with their intervals.
 
     An interval (`proportion.share_interval`) holds for new images and this threshold: that other validation answers
@@ -105,17 +105,17 @@ def judged(answers: Confidences, found: float | str) -> dict[str, Judged]:
 
     Args:
         answers: The answers to judge.
-        found: The threshold, or the reason why there is none.
+        cut: The threshold, or the reason why there is none.
     """
-    if isinstance(found, str):
-        return dict.fromkeys(_KINDS, Judged(None, reason=found))
-    kept, values = answers.confidence >= found, {"threshold": Judged(found)}
+    if isinstance(cut, str):
+        return dict.fromkeys(_KINDS, Judged(None, reason=cut))
+    kept, values = answers.confidence >= cut, {"threshold": Judged(cut)}
     for kind, positive, image in (
         ("coverage", kept, answers.image),
         ("kept_risk", ~answers.correct[kept], answers.image[kept]),
     ):
         try:
-            value = _RATES[kind](answers, found)
+            value = _RATES[kind](answers, cut)
         except UndefinedMetricError as error:
             values[kind] = Judged(None, reason=str(error))
         else:

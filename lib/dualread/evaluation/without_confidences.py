@@ -49,10 +49,10 @@ def without_confidences(
     questions: pl.DataFrame,
     target_risk_percent: Iterable[int],
     reason: str,
-    conditions: Iterable[str] = (),
-    further: Iterable[str] = (),
+    conditions: Iterable[str],
+    further: Iterable[str],
     *,
-    of_claims: bool = False,
+    of_claims: bool,
 ) -> Iterator[dict]:
     """Yield one mapping per metric of one (data set, split), as `estimates.estimate` does.
 

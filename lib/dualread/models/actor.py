@@ -271,7 +271,7 @@ class ReadSpec:
     Attributes:
         kappa: Temperature of the evidence pooling.
         middle: Whether h_mid is read, of one middle layer.
-        depths: Depths, from 0 to 1, at which the answer's states are read besides (`forward.of_layer`).
+        depths: Depths, from 0 to 1, at which the answer's states are read besides (`forward.layer_vector`).
         entropies: Whether the entropies of tokens are computed.
     """
 

@@ -95,11 +95,11 @@ def train(
         dropout: The share of each hidden layer's units that a training step drops.
         clip_norm: The largest norm of a step's gradient.
 
-    Raises:
-        UnfittedError: The loss on `stop` is never a finite number.
-
     Returns:
         The arrays weight_k [out, in] and bias_k [out] of the restored epoch, float32; and notes about the training.
+
+    Raises:
+        UnfittedError: The loss on `stop` is never a finite number.
     """
     import torch
 
@@ -109,15 +109,15 @@ def train(
         x, labels, x_stop, labels_stop = (torch.from_numpy(a.astype(np.float32)) for a in (*fitted, *stop))
         rate, decay = settings.learning_rate, settings.weight_decay
         kind = getattr(torch.optim, optimizer)
-        steps = kind(parameters, lr=rate, betas=(0.9, 0.999), weight_decay=decay, fused=True)
+        updates = kind(parameters, lr=rate, betas=(0.9, 0.999), weight_decay=decay, fused=True)
         epoch, best_loss, best_epoch, best = 0, float("inf"), 0, [p.detach().clone() for p in parameters]
         for epoch in track(range(1, settings.max_epochs + 1), settings.max_epochs, "fitting (epochs at most)"):
             for batch in torch.randperm(len(x), generator=generator).split(settings.batch_size):
-                steps.zero_grad()
+                updates.zero_grad()
                 loss(_log_odds(x[batch], parameters, dropout, generator), labels[batch]).backward()
                 if clip_norm < float("inf"):
                     torch.nn.utils.clip_grad_norm_(parameters, clip_norm)
-                steps.step()
+                updates.step()
             with torch.no_grad():
                 watched = float(stop_loss(_log_odds(x_stop, parameters, 0.0, generator), labels_stop))
             if watched < best_loss:

@@ -108,7 +108,7 @@ def states_of(reader: FittedReader, *, where: str) -> States | None:
     """
     if reader.provenance.get(STATES) is None:
         return None
-    return _said(reader, STATES, States, f"{where}: the reader does not say how its states were read")
+    return _recorded(reader, STATES, States, f"{where}: the reader does not say how its states were read")
 
 
 def states_of_shard(features: Path, where: str) -> ShardStates:
@@ -124,10 +124,10 @@ def states_of_shard(features: Path, where: str) -> ShardStates:
 
 
 def _scoring(reader: FittedReader, where: str) -> Requirements:
-    return _said(reader, NAME, Requirements, f"{where}: the reader does not say how its actor has to be asked")
+    return _recorded(reader, NAME, Requirements, f"{where}: the reader does not say how its actor has to be asked")
 
 
-def _said(reader: FittedReader, name: str, kind: type[T], problem: str) -> T:
+def _recorded(reader: FittedReader, name: str, kind: type[T], problem: str) -> T:
     try:
         return kind.from_spec(reader.provenance[name], name)
     except (ConfigError, ValueError, TypeError, KeyError, RecursionError) as error:  # NaN, or nothing

@@ -18,11 +18,13 @@ from dualread.stages._joined import read
 _OF_MANIFEST = ("sample_id", "options", "answer_type", "reference_answers", "cluster_id")
 
 
-def answer_set_rows(spec: ComputeMetricsSpec, shard: tuple[str, str], inputs: Mapping[str, Path]) -> Iterator[dict]:
+def answer_set_rows(
+    spec: ComputeMetricsSpec, data_split: tuple[str, str], inputs: Mapping[str, Path]
+) -> Iterator[dict]:
     """Yield the metrics of answer sets of a (data set, split); none if the method reads no choices."""
     if spec.choices is not None:
         dataset, _, split = spec.thresholds_from.partition("/")
-        chosen_on, judged_on = (read_choices(spec.choices, place, inputs) for place in ((dataset, split), shard))
+        chosen_on, judged_on = (read_choices(spec.choices, place, inputs) for place in ((dataset, split), data_split))
         yield from set_rows(chosen_on, judged_on, spec.metrics.miss_percent or ())
 
 
@@ -33,12 +35,12 @@ def read_named(manifest: Path) -> dict[str, dict[str, str]]:
     return {sample_id: choices for sample_id, choices in named if choices}
 
 
-def read_choices(view: str, shard: tuple[str, str], inputs: Mapping[str, Path]) -> Choices:
+def read_choices(view: str, data_split: tuple[str, str], inputs: Mapping[str, Path]) -> Choices:
     """Return the choices of a (data set, split) that a view has asked for.
 
     A question whose right answer is none of its choices is left out and counted: no set can have it.
     """
-    place = "/".join(shard)
+    place = "/".join(data_split)
     manifest = read(inputs, f"manifest/{place}", MANIFEST, _OF_MANIFEST)
     path = inputs[f"view/{view}/{place}/original"] / "choices.parquet"
     scored = read_table(path, CHOICES, ("sample_id", "choice", "log_prob")).pivot("choice", index="sample_id")

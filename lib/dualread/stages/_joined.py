@@ -67,14 +67,14 @@ def read_joined(
             " (docs/reports.md)."
         )
     prefix = f"graded/{run}{dataset}/{split}/"
-    table, shard = predictions / "predictions.parquet", {"dataset": dataset, "split": split}
-    names = scan_table(table, ("condition",), **shard).unique().collect(engine="streaming")["condition"].sort()
+    table, rows = predictions / "predictions.parquet", {"dataset": dataset, "split": split}
+    names = scan_table(table, ("condition",), **rows).unique().collect(engine="streaming")["condition"].sort()
     joined = join(
         where=f"{run}{dataset}/{split}",
         manifest=manifest,
         pairs=read(inputs, name, PAIRS, _OF_PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
         predictions={
-            name: scan_table(table, _OF_PREDICTIONS, **shard, condition=name).collect(engine="streaming")
+            name: scan_table(table, _OF_PREDICTIONS, **rows, condition=name).collect(engine="streaming")
             for name in names
             if name in conditions or not conditions
         },
@@ -89,32 +89,32 @@ def read_joined(
     return joined
 
 
-def changed_rows(shard: tuple[str, str], manifest: pl.DataFrame, inputs: Mapping[str, Path]) -> list[dict]:
+def changed_rows(data_split: tuple[str, str], manifest: pl.DataFrame, inputs: Mapping[str, Path]) -> list[dict]:
     """Return the row of a (data set, split) that says how many answers changed; none if they are compared with none.
 
     Raises:
         ArtifactError: The answers are not to the same questions.
     """
-    name = "/".join((*shard, "original"))
+    name = "/".join((*data_split, "original"))
     if f"compared/{name}" not in inputs:
         return []
     answers, others = (read(inputs, f"{kind}/{name}", GRADED, _OF_ANSWERS) for kind in ("graded", "compared"))
     clusters = dict(manifest.select("image_id", "cluster_id").unique().iter_rows())
-    return [changed_row(answers, others, clusters, "/".join(shard))]
+    return [changed_row(answers, others, clusters, "/".join(data_split))]
 
 
 def forced_pairs(
-    shard: tuple[str, str], fixed: Rows, questions: pl.DataFrame, inputs: Mapping[str, Path]
+    data_split: tuple[str, str], fixed: Rows, questions: pl.DataFrame, inputs: Mapping[str, Path]
 ) -> dict[str, PairValues]:
     """Return the forced claims of a (data set, split) as `controls.report_pairs` does; nothing of answers.
 
     Args:
-        shard: Data set and split.
+        data_split: Data set and split.
         fixed: `Joined.fixed`.
         questions: The manifest table of all questions.
         inputs: asked_pairs/<dataset>/<split>, where reports are forced on donors.
     """
-    if (name := f"asked_pairs/{'/'.join(shard)}") not in inputs or isinstance(fixed, str):
+    if (name := f"asked_pairs/{'/'.join(data_split)}") not in inputs or isinstance(fixed, str):
         return {}
     asked = clusters_for_images(questions)(read(inputs, name, PAIRS, _OF_PAIRS))
     return report_pairs(Columns.of(fixed), fixed.select(question_of(pl.col("sample_id")))["sample_id"], asked)
@@ -127,13 +127,13 @@ def with_units(shown: S, inputs: Mapping[str, Path], labels: Mapping[str, str]) 
     return shown.model_copy(update={"units": {labels[name]: units[name] for name in labels if name in units}})
 
 
-def counted(shard: tuple[str, str], inputs: Mapping[str, Path]) -> list[dict]:
+def counted(data_split: tuple[str, str], inputs: Mapping[str, Path]) -> list[dict]:
     """Return how many claims the reports of a (data set, split) have, and how many have no label; none of answers."""
-    name = f"questions/{'/'.join(shard)}"
+    name = f"questions/{'/'.join(data_split)}"
     if name not in inputs:
         return []
     questions = read(inputs, name, MANIFEST, ("sample_id", "cluster_id"))
-    claims = read(inputs, f"graded/{'/'.join(shard)}/{ORIGINAL}", CLAIMS, ("sample_index", "question", "label"))
+    claims = read(inputs, f"graded/{'/'.join(data_split)}/{ORIGINAL}", CLAIMS, ("sample_index", "question", "label"))
     return report_counts(claims.filter(sample_index=0), questions)
 
 

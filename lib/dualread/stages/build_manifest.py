@@ -12,7 +12,7 @@ from dualread import plugins
 from dualread.artifacts.tables import write_rows, write_table
 from dualread.data.datasets.base import Loaded
 from dualread.data.questions.audit import HARD_TO_SEE, refuse_broken
-from dualread.data.questions.build import build, digest, refuse_another
+from dualread.data.questions.build import build, check_digest, digest
 from dualread.data.questions.pictures import Pictures
 from dualread.data.questions.select import select
 from dualread.progress import say
@@ -45,26 +45,26 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
         seed=spec.seed,
         resample=spec.resample,
     )
-    refuse_another(manifest, spec.expect_sha256, file=loaded.file, dataset=spec.dataset, split=spec.split)
+    check_digest(manifest, spec.expect_sha256, file=loaded.file, dataset=spec.dataset, split=spec.split)
     shown = (picture.source for row in selected.rows for picture in row.images)
-    images = {pictures.files[source]: source for source in shown}
-    looks: dict[str, bytes] = {}
-    for file, image in images.items():
+    sources = {pictures.files[source]: source for source in shown}
+    thumbnails: dict[str, bytes] = {}  # by the digest of the pixels
+    for file, source in sources.items():
         target = out / file.file
         target.parent.mkdir(exist_ok=True)
-        target.write_bytes(pictures.copy(image))
-        looks.setdefault(file.pixel_sha256, file.thumbnail)
+        target.write_bytes(pictures.copy(source))
+        thumbnails.setdefault(file.pixel_sha256, file.thumbnail)
     write_table(out / "manifest.parquet", manifest, MANIFEST)
-    if not (further := selected.question_columns(spec.dataset, spec.split)).is_empty():
-        write_table(out / "question_columns.parquet", further, QUESTION_COLUMNS)
-    thumbnails = ({"pixel_sha256": pixels, "thumbnail": look} for pixels, look in looks.items())
-    write_rows(out, thumbnails, THUMBNAILS, rows_per_part=_THUMBNAILS_PER_PART)
+    if not (columns := selected.question_columns(spec.dataset, spec.split)).is_empty():
+        write_table(out / "question_columns.parquet", columns, QUESTION_COLUMNS)
+    rows = ({"pixel_sha256": pixels, "thumbnail": thumbnail} for pixels, thumbnail in thumbnails.items())
+    write_rows(out, rows, THUMBNAILS, rows_per_part=_THUMBNAILS_PER_PART)
     audit.write_parquet(out / "audit.parquet", compression="zstd")
     (out / "manifest_digest.txt").write_text(f"{digest(manifest)}\n")
     [doubts] = audit.filter(pl.col("step") == HARD_TO_SEE)["reason"]
-    if any(file.doubts for file in images):
+    if any(file.doubts for file in sources):
         say(f"warning: {spec.dataset}/{spec.split}: {doubts}")
-    n_open, n_pictures = (manifest["answer_type"] == "open").sum(), len(looks)
+    n_open, n_pictures = (manifest["answer_type"] == "open").sum(), len(thumbnails)
     return (
         f"read {len(loaded.rows)} questions from {loaded.file.name}, wrote {manifest.height} rows"
         f" ({n_open} open, {manifest.height - n_open} closed) on {n_pictures} pictures, digest {digest(manifest)}"

@@ -1,12 +1,12 @@
 """Stage compute_metrics: every metric of one method of one actor. Labels meet confidences here and nowhere else.
 
-inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
+Inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
          pairs/<dataset>/<split> where the data set admits donors; of reports, whose claims are in that manifest and in
          those pairs, questions/<dataset>/<split>: resamples are those of all images, with claims or without;
          asked_pairs/<dataset>/<split>: the pairs of these questions, which forced claims are summed by;
          view/<view>/<dataset>/<split>/original where the method's choices make answer sets;
          compared/<dataset>/<split>/original: the graded answers of the actor that answers_changed compares with
-output:  metrics.parquet
+Outputs: metrics.parquet
          replicates.safetensors: what tables need to compare methods on all questions, at <dataset>/<split>/<metric>. Of
          metrics of answers, float64 [B]: the metric in every resample of the images, NaN where it is undefined; all
          methods of the study share the resamples. Of CCG-AUC, float64 [pairs]: the value of every donor pair in the
@@ -52,10 +52,10 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
-    shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
+    data_splits = [(name, split) for name, splits in spec.splits.items() for split in splits]
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
         target, further, rows = spec.metrics.target_risk_percent, spec.metrics.named, []
-        for dataset, split in shards:
+        for dataset, split in data_splits:
             prefix, manifest = f"graded/{dataset}/{split}/", _manifest((dataset, split), inputs)
             conditions = conditions_of(name.removeprefix(prefix) for name in inputs if name.startswith(prefix))
             of_claims = f"questions/{dataset}/{split}" in inputs
@@ -66,22 +66,23 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
         _write(out, spec, rows, {})
         return f"wrote no estimates: {reason}"
     of_claims = f"questions/{spec.thresholds_from}" in inputs
-    thresholds = choose(_chooser(spec, shards, inputs), spec.metrics.target_risk_percent, of_claims=of_claims)
+    chosen_on = _threshold_answers(spec, data_splits, inputs)
+    thresholds = choose(chosen_on, spec.metrics.target_risk_percent, of_claims=of_claims)
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
-    for dataset, split in shards:  # one after the other, because each may fill the memory
-        judged, kept, n = _judged(spec, (dataset, split), inputs, thresholds)
+    for dataset, split in data_splits:  # one after the other, because each may fill the memory
+        judged, comparable, (more_answers, more_pairs) = _judged(spec, (dataset, split), inputs, thresholds)
         rows += [{"dataset": dataset, "split": split, **row} for row in judged]
         stored = (name for name in STORED if not (spec.uncalibrated and name.startswith(OF_PROBABILITIES)))
-        tensors = {name: kept.replicates[name] for name in stored if name in kept.replicates}
-        for name, of_pairs in kept.pairs.items():
+        tensors = {name: comparable.replicates[name] for name in stored if name in comparable.replicates}
+        for name, of_pairs in comparable.pairs.items():
             tensors |= {name: of_pairs.stored(), PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in tensors.items()}
-        n_answers, n_pairs = n_answers + n[0], n_pairs + n[1]
+        n_answers, n_pairs = n_answers + more_answers, n_pairs + more_pairs
     _write(out, spec, rows, replicates)
-    undefined = sum(row["estimate"] is None for row in rows)
+    n_undefined = sum(row["estimate"] is None for row in rows)
     return (
         f"{_main_results(rows, spec.thresholds_from.partition('/')[0])}; read {n_answers} answers and {n_pairs} donor"
-        f" pairs, wrote {len(rows)} estimates ({undefined} undefined)"
+        f" pairs, wrote {len(rows)} estimates ({n_undefined} undefined)"
     )
 
 
@@ -91,45 +92,47 @@ def _write(out: Path, spec: ComputeMetricsSpec, rows: Sequence[dict], replicates
     write_tensors(out / "replicates.safetensors", replicates, run)
 
 
-def _manifest(shard: tuple[str, str], inputs: Mapping[str, Path]) -> pl.DataFrame:
-    return read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST, _OF_MANIFEST)
+def _manifest(data_split: tuple[str, str], inputs: Mapping[str, Path]) -> pl.DataFrame:
+    return read(inputs, f"manifest/{'/'.join(data_split)}", MANIFEST, _OF_MANIFEST)
 
 
-def _chooser(spec: ComputeMetricsSpec, shards: list[tuple[str, str]], inputs: Mapping[str, Path]) -> Columns:
+def _threshold_answers(
+    spec: ComputeMetricsSpec, data_splits: list[tuple[str, str]], inputs: Mapping[str, Path]
+) -> Columns:
     """Return the answers on which thresholds are chosen."""
-    for shard in shards:
-        if "/".join(shard) == spec.thresholds_from:
-            joined = read_joined(*shard, _manifest(shard, inputs), inputs["predictions"], inputs)
+    for data_split in data_splits:
+        if "/".join(data_split) == spec.thresholds_from:
+            joined = read_joined(*data_split, _manifest(data_split, inputs), inputs["predictions"], inputs)
             return CellColumns.of(joined).answers
-    known = ", ".join("/".join(shard) for shard in shards)
+    known = ", ".join("/".join(data_split) for data_split in data_splits)
     raise ArtifactError(f"thresholds_from: {spec.thresholds_from} is not evaluated. Expected one of: {known}.")
 
 
 def _judged(
-    spec: ComputeMetricsSpec, shard: tuple[str, str], inputs: Mapping[str, Path], thresholds: Thresholds
+    spec: ComputeMetricsSpec, data_split: tuple[str, str], inputs: Mapping[str, Path], thresholds: Thresholds
 ) -> tuple[list[dict], MethodEstimates, tuple[int, int]]:
     """Return the estimates of one (data set, split), what comparisons need, and the number of answers and of pairs."""
-    manifest, questions = _manifest(shard, inputs), f"questions/{'/'.join(shard)}"
-    joined = read_joined(*shard, manifest, inputs["predictions"], inputs)
+    manifest, questions = _manifest(data_split, inputs), f"questions/{'/'.join(data_split)}"
+    joined = read_joined(*data_split, manifest, inputs["predictions"], inputs)
     cell, answers, conditions = CellColumns.of(joined), joined.answers, joined.conditions
     n_pairs = next((len(rows) for rows in (joined.pairs, joined.fixed) if not isinstance(rows, str)), 0)
     drawn = read(inputs, questions, MANIFEST, _OF_MANIFEST) if questions in inputs else manifest
-    of_reports = forced_pairs(shard, joined.fixed, drawn, inputs)
+    report_pairs = forced_pairs(data_split, joined.fixed, drawn, inputs)
     del joined  # its tables hold texts, the columns numbers
-    clusters = tuple(sorted(drawn["cluster_id"].unique()))
-    draws = ClusterDraws(names=(spec.study, *shard), cluster_ids=clusters, replicates=spec.metrics.bootstrap.replicates)
-    estimates, kept = estimate(cell, draws, spec.metrics.further or ())
+    clusters, n_resamples = tuple(sorted(drawn["cluster_id"].unique())), spec.metrics.bootstrap.replicates
+    draws = ClusterDraws(names=(spec.study, *data_split), cluster_ids=clusters, replicates=n_resamples)
+    estimates, comparable = estimate(cell, draws, spec.metrics.further or ())
     points = [
         *family_rows(answers, manifest, draws),
         *threshold_rows(cell.answers, thresholds),
         *condition_rows(conditions, draws),
-        *counted(shard, inputs),
-        *changed_rows(shard, manifest, inputs),
-        *answer_set_rows(spec, shard, inputs),
+        *counted(data_split, inputs),
+        *changed_rows(data_split, manifest, inputs),
+        *answer_set_rows(spec, data_split, inputs),
     ]
     rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
     rows = [dict(of_scores(row)) for row in rows] if spec.uncalibrated else rows
-    return rows, replace(kept, pairs={**kept.pairs, **of_reports}), (len(answers), n_pairs)
+    return rows, replace(comparable, pairs={**comparable.pairs, **report_pairs}), (len(answers), n_pairs)
 
 
 def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:

@@ -49,7 +49,8 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     partitions = {role: {"n": len(part), "n_correct": int(part.correct.sum())} for role, part in parts.items()}
     provenance = {
         **spec.run,
-        **{"examples": spec.examples.model_dump(), "views": spec.views},
+        "examples": spec.examples.model_dump(),
+        "views": spec.views,
         "features": features,
         STATES: states,
         "fitted_on": {

@@ -22,13 +22,13 @@ from dualread.schema.columns import GENERATIONS, GRADED, MANIFEST, PAIRS
 from dualread.stages._asked import forced
 from dualread.stages._claims import write_grades
 
-_OF_COMPLETIONS = ("sample_id", "condition", "sample_index", "image_id", "text")
+_COLUMNS = ("sample_id", "condition", "sample_index", "image_id", "text")
 
 
 def compute(spec: GradeSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write graded.parquet, sorted by sample_id and sample_index; of reports, claims.parquet with all claims, too."""
     where = f"{spec.dataset}/{spec.split}/{spec.condition}"
-    generations = read_parts(inputs["generations"], GENERATIONS, _OF_COMPLETIONS)
+    generations = read_parts(inputs["generations"], GENERATIONS, _COLUMNS)
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
     gold = rows_shown(manifest, [spec.image], pairs).select("sample_id", "image_id", "reference_answers")
@@ -60,11 +60,11 @@ def check_coverage(generations: pl.DataFrame, gold: pl.DataFrame, condition: str
     Raises:
         ArtifactError: It has not; the message counts the wrong rows and names some.
     """
-    told = generations.join(gold.rename({"image_id": "expected"}), on="sample_id", how="left")
+    joined = generations.join(gold.rename({"image_id": "expected"}), on="sample_id", how="left")
     problems = {
         "questions without a completion": gold.join(generations, on="sample_id", how="anti"),
         "completions of unknown questions": generations.join(gold, on="sample_id", how="anti"),
-        "completions of another image than the gold answer's": told.filter(pl.col("image_id") != pl.col("expected")),
+        "completions of another image than the gold answer's": joined.filter(pl.col("image_id") != pl.col("expected")),
         f"completions of another condition than {condition}": generations.filter(pl.col("condition") != condition),
     }
     for problem, rows in problems.items():

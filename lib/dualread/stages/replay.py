@@ -30,7 +30,7 @@ from dualread.models.actor import ReadSpec, Request, read_states, take_measure
 from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.replay import agreement
-from dualread.models.replay.forward import TENSORS, middle_layer, of_layer
+from dualread.models.replay.forward import TENSORS, layer_vector, middle_layer
 from dualread.models.replay.replayed import Replayed, padded_entropies, stacked
 from dualread.models.replay.rules import read_of_example, rules
 from dualread.schema.answers import ReplaySpec
@@ -82,7 +82,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     if of_claims is not None:
         index, replayed = claims_index(index, replayed), [claim for report in replayed for claim in report.claims]
     without_image = any(getattr(plugins.load_module(image.module), "NO_IMAGE", False) for image in shard.images)
-    names = [of_layer(depth) for depth in shard.layers] if shard.layers else TENSORS
+    names = [layer_vector(depth) for depth in shard.layers] if shard.layers else TENSORS
     left_out = {*(OF_IMAGE if without_image else ()), *(["h_mid"] if spec.states and not spec.states.middle else ())}
     tensors = {name: stacked(replayed, name) for name in names if name not in left_out}
     if shard.measure is not None:
@@ -131,7 +131,7 @@ def _index(completions: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agre
     rows = []
     for row, (completion, replay) in enumerate(zip(completions.iter_rows(named=True), replayed, strict=True)):
         difference = np.abs(replay.token_log_probs - np.asarray(completion["token_log_probs"], np.float32))
-        worse = int((replay.argmax_gap > bounds.argmax_tolerance).sum()) if greedy else 0
+        n_mismatches = int((replay.argmax_gap > bounds.argmax_tolerance).sum()) if greedy else 0
         rows.append(
             {
                 **{name: completion[name] for name in ("sample_id", "condition", "sample_index")},
@@ -144,7 +144,7 @@ def _index(completions: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agre
                 "token_log_probs": replay.token_log_probs.tolist(),
                 "log_prob_mean_difference": float(difference.mean()),
                 "log_prob_max_difference": float(difference.max()),
-                "argmax_mismatches": worse,
+                "argmax_mismatches": n_mismatches,
             }
         )
     return from_rows(rows, FEATURES)

@@ -1,7 +1,7 @@
 """Stage score_answers: a fitted reader and an actor's answers on every shard -> confidences. No label is read.
 
-Inputs: `reader`; per shard `manifest/<dataset>/<split>` and `graded/<dataset>/<split>/
-<condition>`; for a reader of hidden states also `features/<same>`, and per view `view/<name>/<same>`.
+Inputs: `reader`; per shard `manifest/<dataset>/<split>` and `graded/<dataset>/<split>/<condition>`; for a reader of
+hidden states also `features/<dataset>/<split>/<condition>`, and per view `view/<name>/<dataset>/<split>/<condition>`.
 """
 
 from collections.abc import Mapping
@@ -31,8 +31,9 @@ def compute(spec: ScoreAnswersSpec, inputs: Mapping[str, Path], out: Path) -> st
     where = spec.name
     reader = load_reader(inputs["reader"] / "reader.safetensors", plugins=spec.reader.modules)
     if reader.unfitted is not None:
-        nothing = empty_table(PREDICTIONS)
-        write_table(out / "predictions.parquet", nothing, PREDICTIONS, reason=f"no reader: {reader.unfitted}")
+        write_table(
+            out / "predictions.parquet", empty_table(PREDICTIONS), PREDICTIONS, reason=f"no reader: {reader.unfitted}"
+        )
         return f"wrote no confidences of {where}: {reader.unfitted}"
     shards = [_score_shard(reader, spec, shard, inputs, where) for shard in spec.shards]
     predictions = pl.concat([empty_table(PREDICTIONS), *shards]).sort("sample_id", "condition")

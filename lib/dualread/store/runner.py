@@ -155,13 +155,13 @@ class Runner:
         with (
             self._store.scratch(action.key) as out,
             self._store.scratch("sources") as sources,
-            contextlib.ExitStack() as handing_on,
+            contextlib.ExitStack() as snapshot,
             partial.offered(self._store, action.key, action),
-            batches.offered(self._store, action, confirm) as of_entry,
+            batches.offered(self._store, action, confirm) as offered,
         ):
             started = time.monotonic()
             try:
-                handing_on.enter_context(source_snapshot.handed_on(sources))
+                snapshot.enter_context(source_snapshot.handed_on(sources))
                 summary = compute(spec, {name: item.path for name, item in inputs.items()}, out)
             except Exception as error:
                 if is_no_space(error, self._store.root):
@@ -174,9 +174,9 @@ class Runner:
                 "output": str(entry.output),
                 "input_paths": {name: str(item.path) for name, item in inputs.items()},
                 "modules": modules,
-            } | ({batches.RECORDED: of_entry.names} if of_entry.names else {})
+            } | ({batches.RECORDED: offered.names} if offered.names else {})
             keys = {name: item.key for name, item in inputs.items() if item.key}
-            return self._store.publish(out, action, input_keys=keys, record=record), f"{summary}{of_entry.summary()}"
+            return self._store.publish(out, action, input_keys=keys, record=record), f"{summary}{offered.summary()}"
 
     def _verify(self, name: str, item: Input) -> None:
         if item.key is None or (item.path, item.digest) in self._verified:
@@ -211,7 +211,7 @@ def spec_of(compute: Callable, spec: Mapping[str, Any], stage: str) -> Any:
     """Return `spec` as the declaration that the annotation of `compute` asks for; as it is where that is none.
 
     Raises:
-        ConfigError: See `schema.base.Section.of`.
+        ConfigError: See `schema.base.Section.from_spec`.
     """
     kind: Any = get_type_hints(compute).get("spec")
     return kind.from_spec(spec, f"{stage}.spec") if hasattr(kind, "from_spec") else spec

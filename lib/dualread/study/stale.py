@@ -82,11 +82,11 @@ class Plan:
 
     def recipes(self) -> dict[str, str]:
         """Return the recipe (`Action.recipe`) of each artifact, by directory."""
-        found = {}
+        recipes = {}
         for output, (stage, entry) in self.jobs.items():
             code = self._index.digest(stage_roots(stage, entry.spec))
-            found[output] = Action(stage=stage, code=code, spec=entry.spec, inputs={}, packages={}).recipe
-        return found
+            recipes[output] = Action(stage=stage, code=code, spec=entry.spec, inputs={}, packages={}).recipe
+        return recipes
 
     def is_found(self, entry: Entry) -> bool:
         """Return whether nothing has to be computed for an entry of a job."""

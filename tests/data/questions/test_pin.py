@@ -4,7 +4,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dualread.data.questions.build import digest, refuse_another
+from dualread.data.questions.build import check_digest, digest
 from dualread.errors import DataError
 
 MANIFEST = pl.DataFrame(
@@ -69,4 +69,4 @@ def test_another_table_of_questions_is_refused_with_what_to_do():
 
 
 def _refuse(expected):
-    refuse_another(MANIFEST, expected, file=Path("/official/test.json"), dataset="vqa_rad", split="test")
+    check_digest(MANIFEST, expected, file=Path("/official/test.json"), dataset="vqa_rad", split="test")

@@ -12,8 +12,8 @@ from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.replay.forward import (
     VECTORS,
     evidence_state,
+    layer_vector,
     middle_layer,
-    of_layer,
     replay_batch,
     vectors_of,
 )
@@ -77,7 +77,7 @@ def test_against_one_row_at_a_time_with_all_layers(scene):
         of_answer = [n + t for t in got.positions.answer]
         for depth, layer in zip(depths, (0, 1, 3, 4), strict=True):
             expected[f"h_ans_at_{depth:g}"] = out.hidden_states[layer][0][of_answer].mean(0)
-        for name in (*VECTORS, *map(of_layer, depths)):
+        for name in (*VECTORS, *map(layer_vector, depths)):
             np.testing.assert_allclose(got.vectors[name], expected[name].numpy(), atol=2e-5)
         log_probs = torch.log_softmax(out.logits[0, n - 1 : -1].float(), -1)
         np.testing.assert_allclose(got.token_log_probs, log_probs[range(len(tokens)), tokens].numpy(), atol=2e-5)

@@ -125,7 +125,7 @@ def _kept(rows: Sequence[Row], step: str, reason: str) -> AuditStep:
     return AuditStep(step=step, kept=len(rows), dropped=0, reason=reason)
 
 
-def _listed(ids: Sequence[str], most: int = 10) -> str:
+def _listed(ids: Sequence[str]) -> str:
     if not ids:
         return ""
-    return f": {', '.join(ids[:most])}" + (f" and {len(ids) - most} more" if len(ids) > most else "")
+    return f": {', '.join(ids[:10])}" + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")

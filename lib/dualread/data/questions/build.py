@@ -104,11 +104,11 @@ def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -
         pixels, named = file.pixel_sha256, file.private and str(picture.source).endswith(picture.name)
         name = pixels[:16] if named else picture.name
         smallest[pixels] = min(name, smallest.get(pixels, name))
-        first, of_first = first_of_name.setdefault(name, (picture, row))
+        first, first_row = first_of_name.setdefault(name, (picture, row))
         if images[first.source].pixel_sha256 != pixels:
             problems.append(
-                f"{where_is(loaded, row)}: image {name} is another picture than in row {of_first.source_row}"
-                f" (id {of_first.official_id}), expected one picture per name. Rename one of them."
+                f"{where_is(loaded, row)}: image {name} is another picture than in row {first_row.source_row}"
+                f" (id {first_row.official_id}), expected one picture per name. Rename one of them."
             )
     refuse(problems)
     return {image: smallest[images[image].pixel_sha256] for image in shown_by}
@@ -137,7 +137,7 @@ def digest(manifest: pl.DataFrame) -> str:
     return content.hexdigest()
 
 
-def refuse_another(manifest: pl.DataFrame, expected: str | None, *, file: Path, dataset: str, split: str) -> None:
+def check_digest(manifest: pl.DataFrame, expected: str | None, *, file: Path, dataset: str, split: str) -> None:
     """Refuse a table of questions whose digest is not `expected`; None allows any.
 
     Raises:

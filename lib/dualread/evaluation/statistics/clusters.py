@@ -21,7 +21,7 @@ import numpy as np
 
 from dualread.evaluation.statistics.kernels import Kernel, linear_kernel
 
-__all__ = ["Clusters", "InEffect", "degrees_of_freedom", "effective_number", "in_unit", "jackknife_kernel", "undefined"]
+__all__ = ["Clusters", "InEffect", "degrees_of_freedom", "effective_number", "in_unit", "undefined_kernel"]
 
 # Uneven images that are worth fewer equal ones have no interval. Sizes do not tell how far rows of an image depend on
 # each other, on which the width hangs there: simulated intervals cover in 70 to 94% where one image of two has nearly
@@ -174,12 +174,12 @@ def jackknife_kernel(kernel: Kernel, sizes: np.ndarray) -> Kernel:
     for value, shift in zip(estimates[:, 0], shifts, strict=True):
         change = np.zeros(len(sizes))
         change[order] = shift[groups]
-        parts.append(linear_kernel(float(value), change) if np.isfinite(change).all() else undefined)
+        parts.append(linear_kernel(float(value), change) if np.isfinite(change).all() else undefined_kernel)
     return parts[0] if len(parts) == 1 else lambda weights: np.stack([part(weights) for part in parts])
 
 
-def undefined(weights: np.ndarray) -> np.ndarray:
-    """Return the replicates of a metric without a value, [b] NaN: a kernel."""
+def undefined_kernel(weights: np.ndarray) -> np.ndarray:
+    """Return the replicates of a metric that has no value, [b] NaN."""
     return np.full(weights.shape[1], np.nan)
 
 

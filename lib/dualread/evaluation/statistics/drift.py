@@ -58,14 +58,13 @@ class Drift:
     n_images: tuple[int, int]
 
 
-def drift(before: ConfidenceSample, now: ConfidenceSample, *, shift: float = SHIFT, seed: int = 0) -> Drift:
+def drift(before: ConfidenceSample, now: ConfidenceSample, *, shift: float = SHIFT) -> Drift:
     """Compare the confidences of served answers with those of the validation answers.
 
     Args:
         before: The validation answers.
         now: The served ones.
         shift: By how much log-odds are lower in the drift whose power is wanted; above 0.
-        seed: Seed of the exchanges and draws.
 
     Raises:
         UndefinedMetricError: One of the samples has fewer than `FEWEST_IMAGES` images, or all confidences are equal.
@@ -82,13 +81,13 @@ def drift(before: ConfidenceSample, now: ConfidenceSample, *, shift: float = SHI
     )
     if np.ptp(pooled.confidence) == 0:
         raise UndefinedMetricError("all confidences are equal")
-    exchanged = _exchanged(pooled, n_images[0], generator("drift", "exchanges", seed))
+    exchanged = _exchanged(pooled, n_images[0], generator("drift", "exchanges", 0))
     distance = _distance(before.confidence, now.confidence)
     limit = np.quantile(exchanged, 1 - ALPHA, method="higher")
     return Drift(
         distance=distance,
         p=(1 + int((exchanged >= distance - 1e-12).sum())) / (1 + len(exchanged)),
-        power=_power(before, n_images[1], limit, shift, generator("drift", "draws", seed)),
+        power=_power(before, n_images[1], limit, shift, generator("drift", "draws", 0)),
         shift=shift,
         means=(float(before.confidence.mean()), float(now.confidence.mean()), float(_lower(before, shift).mean())),
         n=(len(before.confidence), len(now.confidence)),

@@ -20,6 +20,9 @@ from dualread.models.prefixes import read_rows
 from dualread.models.replay.positions import Positions
 from dualread.models.replay.replayed import Replayed, entropies_of, log_probs_of
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
 TENSORS = (*VECTORS, "answer_log_prob")
 
@@ -83,7 +86,7 @@ def replay_batch(
 def layers_of(spec: ReadSpec, n_layers: int) -> dict[str, int]:
     """Return the layers, 1-based, of which vectors are read besides the last one, by the name of the vector."""
     middle = {"h_mid": middle_layer(n_layers)} if spec.middle else {}
-    return middle | {of_layer(depth): layer_at(depth, n_layers) for depth in spec.depths}
+    return middle | {layer_vector(depth): layer_at(depth, n_layers) for depth in spec.depths}
 
 
 def reading_of(
@@ -98,8 +101,9 @@ def reading_of(
 ) -> list[Replayed]:
     """Read the states of at least one row, whatever pass they come from, at the positions that `located` returns.
 
-    `claims` are those of the claims of each row, which are read besides. Other arguments are those of
-    `actor.Collecting.read`.
+    `claims` are the positions of each row's claims, which are read besides; `layers` comes from
+    `layers_of`, `logits` is the model's head (`actor.Collecting.read`), and `forbidden` are the ids that generation may
+    not choose.
     """
     import torch
 
@@ -168,13 +172,9 @@ def layer_at(depth: float, n_layers: int) -> int:
     return math.floor(depth * n_layers + 0.5)
 
 
-def of_layer(depth: float) -> str:
+def layer_vector(depth: float) -> str:
     """Return the name of the mean of the answer tokens' states in the layer at a depth."""
     return f"h_ans_at_{depth:g}"
-
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def answer_state(states: "Tensor") -> "Tensor":
