@@ -3,7 +3,7 @@
 import pytest
 
 from dualread.errors import ArtifactError
-from dualread.store.belongs import RunIdentity, check
+from dualread.store.belongs import RunIdentity, check_identities
 
 RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17}
 SHARD = {"dataset": "slake", "split": "test", "condition": "original"}
@@ -73,7 +73,7 @@ def changed(of, key):
 
 @pytest.mark.parametrize(("made", "name", "of"), RIGHT, ids=lambda value: value if isinstance(value, str) else "")
 def test_what_belongs_passes_and_each_change_is_refused(made, name, of):
-    check(RunIdentity.spec(made), {name: RunIdentity.spec(of), "raw": None}, "here")
+    check_identities(RunIdentity.from_spec(made), {name: RunIdentity.from_spec(of), "raw": None}, "here")
     said = [key for key in CHANGES if changed(of, key)]
     if name == "reader":  # what it is fitted on is not what it scores
         said = [key for key in said if key not in ("dataset", "split")]
@@ -84,12 +84,14 @@ def test_what_belongs_passes_and_each_change_is_refused(made, name, of):
     assert said
     for key in said:
         with pytest.raises(ArtifactError, match=f"here: its input {name} is of "):
-            check(RunIdentity.spec(made), {name: RunIdentity.spec(changed(of, key))}, "here")
+            check_identities(RunIdentity.from_spec(made), {name: RunIdentity.from_spec(changed(of, key))}, "here")
 
 
 def test_a_reader_with_another_parent_is_refused():
     other = {**FIT, "reader": {**PER, "parents": {"state": {**STATE, "module": "readers.psr"}}}}
     with pytest.raises(ArtifactError, match="its input reader is of parents"):
-        check(RunIdentity.spec(SCORE), {"reader": RunIdentity.spec(other)}, "here")
+        check_identities(RunIdentity.from_spec(SCORE), {"reader": RunIdentity.from_spec(other)}, "here")
     with pytest.raises(ArtifactError, match="its input parent/state is of reader"):
-        check(RunIdentity.spec(FIT), {"parent/state": RunIdentity.spec({**FIT, "reader": PER})}, "here")
+        check_identities(
+            RunIdentity.from_spec(FIT), {"parent/state": RunIdentity.from_spec({**FIT, "reader": PER})}, "here"
+        )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dualread.errors import ArtifactError
-from dualread.store.belongs import RunIdentity, check
+from dualread.store.belongs import RunIdentity, check_identities
 from dualread.store.job import Entry, parse_job
 from tests.workflow.checkout import Checkout, Run
 
@@ -24,7 +24,7 @@ def planned(unedited: Checkout, dry: Callable[..., Run]) -> dict[str, tuple[str,
     assert done.returncode == 0, done.text
     jobs = (unedited.folder / "results/embedded/dry_run/jobs").glob("*/*.json")
     found = [(job.parent.name, entry) for job in jobs for entry in parse_job(job.read_text())[1]]
-    return {str(entry.output): (stage, entry, RunIdentity.spec(entry.spec)) for stage, entry in found}
+    return {str(entry.output): (stage, entry, RunIdentity.from_spec(entry.spec)) for stage, entry in found}
 
 
 def inputs_of(entry: Entry, planned) -> dict[str, str]:
@@ -38,7 +38,7 @@ def test_every_input_belongs_to_its_job_and_another_one_of_the_same_stage_is_ref
         of_stage.setdefault(stage, []).append(identity)
     for stage, entry, identity in planned.values():
         inputs = inputs_of(entry, planned)
-        check(identity, {name: planned[path][2] for name, path in inputs.items()}, f"{stage} {entry.output}")
+        check_identities(identity, {name: planned[path][2] for name, path in inputs.items()}, f"{stage} {entry.output}")
         for name, path in inputs.items():
             made_by, _, right = planned[path]
             for other in choose.sample(of_stage[made_by], min(2, len(of_stage[made_by]))):
@@ -46,7 +46,7 @@ def test_every_input_belongs_to_its_job_and_another_one_of_the_same_stage_is_ref
                     continue
                 n[stage, name.partition("/")[0]] += 1
                 try:
-                    check(identity, {name: other}, stage)
+                    check_identities(identity, {name: other}, stage)
                 except ArtifactError:
                     continue
                 passed[stage, name.partition("/")[0]] += 1

@@ -20,7 +20,7 @@ from dualread.evaluation.side_by_side import (
     clusters_for_images,
     conditions_of,
     refuse_rows,
-    some,
+    shown,
 )
 
 NO_DONORS = "no same-question donors"
@@ -126,7 +126,7 @@ def _paired(where: str, answers: pl.DataFrame, donor: pl.DataFrame | None, pairs
     real = answers.join(pairs.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
     if len(real) < len(pairs):
         unknown = pairs.filter(~pairs["sample_id"].is_in(answers["sample_id"].implode()))["sample_id"].to_list()
-        raise ArtifactError(f"{where}: pairs name questions that are not in the manifest: {some(unknown)}.")
+        raise ArtifactError(f"{where}: pairs name questions that are not in the manifest: {shown(unknown)}.")
     values = ["correct", "canonical_answer", "confidence"]
     paired = beside(
         pairs.select("sample_id", "source_image_id", "donor_image_id"),

@@ -58,7 +58,7 @@ def beside_original(where: str, condition: str, answers: pl.DataFrame, other: pl
 def refuse_rows(where: str, sample_ids: pl.Series, wrong: pl.Series, what: str) -> None:
     """Refuse a table of which some rows are `wrong`; `what` says how."""
     if wrong.any():
-        raise ArtifactError(f"{where}: {what}: {some(sample_ids.filter(wrong).to_list())}. Generate this shard again.")
+        raise ArtifactError(f"{where}: {what}: {shown(sample_ids.filter(wrong).to_list())}. Generate this shard again.")
 
 
 def check_same_questions(
@@ -69,18 +69,18 @@ def check_same_questions(
         if (frame["sample_id"][1:] == frame["sample_id"][:-1]).any():
             twice = frame.filter(pl.col("sample_id").is_duplicated())["sample_id"].unique().to_list()
             raise ArtifactError(
-                f"{where}: {name} hold more than one row of: {some(twice)}. Expected one row per question."
+                f"{where}: {name} hold more than one row of: {shown(twice)}. Expected one row per question."
             )
     if not first["sample_id"].equals(second["sample_id"]):
         pair = ((first, second), (second, first))
         only = [table.join(other, on="sample_id", how="anti")["sample_id"].to_list() for table, other in pair]
         raise ArtifactError(
             f"{where}: {first_name} and {second_name} must hold the same questions. Only in {first_name}:"
-            f" {some(only[0])}; only in {second_name}: {some(only[1])}. Run the stage that lacks them again."
+            f" {shown(only[0])}; only in {second_name}: {shown(only[1])}. Run the stage that lacks them again."
         )
 
 
-def some(ids: list[str]) -> str:
+def shown(ids: list[str]) -> str:
     """Return the first five ids, and how many there are."""
     ordered = sorted(ids)
     return (

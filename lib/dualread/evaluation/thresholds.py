@@ -109,25 +109,20 @@ def judged(answers: Confidences, cut: float | str) -> dict[str, Judged]:
     """
     if isinstance(cut, str):
         return dict.fromkeys(_KINDS, Judged(None, reason=cut))
-    kept, values = answers.confidence >= cut, {"threshold": Judged(cut)}
-    for kind, positive, image in (
-        ("coverage", kept, answers.image),
-        ("kept_risk", ~answers.correct[kept], answers.image[kept]),
-    ):
+    kept, images, values = answers.confidence >= cut, answers.image, {"threshold": Judged(cut)}
+    rates = (
+        ("coverage", lambda: selective.coverage(answers.confidence, cut), kept, images),
+        ("kept_risk", lambda: selective.kept_risk(*answers[:2], threshold=cut), ~answers.correct[kept], images[kept]),
+    )
+    for kind, rate, positive, image in rates:
         try:
-            value = _RATES[kind](answers, cut)
+            value = rate()
         except UndefinedMetricError as error:
             values[kind] = Judged(None, reason=str(error))
         else:
             ends = share_interval(positive, image)
             values[kind] = Judged(value, reason=why_none(image)) if ends is None else Judged(value, *ends)
     return values
-
-
-_RATES = {
-    "coverage": lambda answers, cut: selective.coverage(answers.confidence, cut),
-    "kept_risk": lambda answers, cut: selective.kept_risk(answers.confidence, answers.correct, threshold=cut),
-}
 
 
 def choose(answers: Columns, target_risk_percent: Iterable[int], *, of_claims: bool = False) -> Thresholds:
@@ -178,7 +173,7 @@ def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
     return [*of_rules, *(filter_rows(answers, filters) if filters else ())]
 
 
-def names_of(target_risk_percent: Iterable[int]) -> Iterator[str]:
+def metric_names(target_risk_percent: Iterable[int]) -> Iterator[str]:
     """Yield the name of every metric of these target risks."""
     yield from (metric_name(rule + kind, n) for n in target_risk_percent for rule in RULES for kind in _KINDS)
 

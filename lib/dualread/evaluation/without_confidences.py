@@ -16,7 +16,7 @@ from dualread.evaluation.answer_metrics import ALL_METRICS, ANSWER_METRICS, NOIS
 from dualread.evaluation.conditions import FAMILY_METRICS, FAMILY_PREFIX, undefined_rows
 from dualread.evaluation.estimates import SUBSETS, undefined
 from dualread.evaluation.pair_metrics import PAIR_METRICS
-from dualread.evaluation.thresholds import names_of
+from dualread.evaluation.thresholds import metric_names
 
 WITHOUT_PROBABILITIES = "this metric needs probabilities; of scores only the order counts"
 # With these begin the names of metrics that need probabilities, and of what is said about them.
@@ -67,7 +67,7 @@ def without_confidences(
     computed = {*ANSWER_METRICS, *further}
     counted = (_COUNT.format(name) for name in WITH_PERCENTILES if name in computed)
     of_answers = (*_OF_ANSWERS, *further, *counted)
-    at_risks = tuple(names_of(target_risk_percent))
+    at_risks = tuple(metric_names(target_risk_percent))
     for subset in SUBSETS:
         asked = questions if subset == "all" else questions.filter(answer_type=subset)
         yield from _rows(subset, (*of_answers, *(at_risks if subset == "all" else ())), asked, reason)

@@ -31,13 +31,9 @@ def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> Iterator[Asked]:
     pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
     answers = None
     if shard.answer_contract is not None:
-        committed, parse = (
-            read_committed(inputs["generations"]),
-            plugins.load_module(shard.answer_contract.module).parse,
-        )
-        parsed = (
-            (sample_id, parse(text).answer) for sample_id, text in committed.select("sample_id", "text").iter_rows()
-        )
+        parse = plugins.load_module(shard.answer_contract.module).parse
+        texts = read_committed(inputs["generations"]).select("sample_id", "text")
+        parsed = ((sample_id, parse(text).answer) for sample_id, text in texts.iter_rows())
         answers = {sample_id: answer for sample_id, answer in parsed if answer is not None}
     return asked(
         manifest,

@@ -122,7 +122,7 @@ def _judged(
     clusters, n_resamples = tuple(sorted(drawn["cluster_id"].unique())), spec.metrics.bootstrap.replicates
     draws = ClusterDraws(names=(spec.study, *data_split), cluster_ids=clusters, replicates=n_resamples)
     estimates, comparable = estimate(cell, draws, spec.metrics.further or ())
-    points = [
+    further = [
         *family_rows(answers, manifest, draws),
         *threshold_rows(cell.answers, thresholds),
         *condition_rows(conditions, draws),
@@ -130,7 +130,7 @@ def _judged(
         *changed_rows(data_split, manifest, inputs),
         *answer_set_rows(spec, data_split, inputs),
     ]
-    rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
+    rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *further)]
     rows = [dict(of_scores(row)) for row in rows] if spec.uncalibrated else rows
     return rows, replace(comparable, pairs={**comparable.pairs, **report_pairs}), (len(answers), n_pairs)
 

@@ -37,7 +37,7 @@ class RunIdentity:
     is_fitted: bool
 
     @classmethod
-    def spec(cls, spec: Mapping[str, Any]) -> "RunIdentity":
+    def from_spec(cls, spec: Mapping[str, Any]) -> "RunIdentity":
         """Return what an artifact with this spec is of."""
         asked = {**spec, **spec.get("examples", {}), **spec.get("shard", {})}
         shard = {name: asked[name] for name in ("dataset", "split", "condition") if name in asked}
@@ -63,7 +63,7 @@ class RunIdentity:
         return Counter(word for value in named for word in str(value).split("/") if word)
 
 
-def check(made: RunIdentity, inputs: Mapping[str, RunIdentity | None], where: str) -> None:
+def check_identities(made: RunIdentity, inputs: Mapping[str, RunIdentity | None], where: str) -> None:
     """Refuse inputs that are of something else than what is made from them.
 
     Args:

@@ -19,7 +19,7 @@ from dualread.errors import ArtifactError
 from dualread.machine import return_freed_memory
 from dualread.progress import say, work_on
 from dualread.store import batches, partial
-from dualread.store.belongs import RunIdentity, check
+from dualread.store.belongs import RunIdentity, check_identities
 from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
 from dualread.store.digest import StatCache, raw_digest
 from dualread.store.disk import is_no_space, no_space
@@ -92,9 +92,8 @@ class Runner:
             output = entry.output if self._below is None else entry.output.relative_to(self._below)
             where = f"[{self._stage}] {output}:"
             work_on(where.removesuffix(":"))
-            check(
-                RunIdentity.spec(entry.spec), {name: item.identity for name, item in inputs.items()}, str(entry.output)
-            )
+            made, identities = RunIdentity.from_spec(entry.spec), {name: item.identity for name, item in inputs.items()}
+            check_identities(made, identities, str(entry.output))
             if manifest := self._find(action.key):
                 line = f"{where} hit {action.key[:8]}"
             else:
@@ -115,9 +114,8 @@ class Runner:
             except ArtifactError as error:
                 raise ArtifactError(f"input {name}: {error}") from error
         manifest = read_manifest(directory / MANIFEST_NAME)
-        return Input(
-            path=directory, digest=manifest.digest, key=manifest.key, identity=RunIdentity.spec(manifest.action.spec)
-        )
+        identity = RunIdentity.from_spec(manifest.action.spec)
+        return Input(path=directory, digest=manifest.digest, key=manifest.key, identity=identity)
 
     def _find(self, key: str) -> Manifest | None:
         """Look up an entry; verify its bytes if it is small, or if a file was modified after the entry was finished."""

@@ -61,22 +61,22 @@ class Plan:
                 self._made[output] = read_manifest(Path(output, MANIFEST_NAME))
         return self._made[output]
 
-    def action(self, output: str, like: Manifest | None) -> Action:
+    def action(self, output: str, earlier: Manifest | None) -> Action:
         """Return what an artifact would be made from now.
 
         Args:
             output: The artifact's directory.
-            like: An artifact that was made in this place. It says which packages another environment had, and what an
-                input was that is not there.
+            earlier: The artifact that was made in this place. It says which packages another environment had, and what
+                an input was that is not there.
         """
         stage, entry = self.jobs[output]
         roots = stage_roots(stage, entry.spec)
-        packages = dict(like.action.packages) if like and runs_elsewhere(roots) else self._index.packages(roots)
+        packages = dict(earlier.action.packages) if earlier and runs_elsewhere(roots) else self._index.packages(roots)
         return Action(
             stage=stage,
             code=self._index.digest(roots),
             spec=entry.spec,
-            inputs={name: self._digest(name, path, like) for name, path in entry.inputs.items()},
+            inputs={name: self._digest(name, path, earlier) for name, path in entry.inputs.items()},
             packages=packages,
         )
 
@@ -126,17 +126,19 @@ class Plan:
         made = self.made(output)
         return made is not None and not self.holds(self.action(output, made), made, self.jobs[output][1])
 
-    def _digest(self, name: str, path: Path, like: Manifest | None) -> str:
-        """Return the digest of an input; `_UNKNOWN` if it is not there and its job would not make what `like` read."""
+    def _digest(self, name: str, path: Path, earlier: Manifest | None) -> str:
+        """Return an input's digest; `_UNKNOWN` if it is not there and its job would not make what `earlier` read."""
         output, _, file = str(path).rpartition("/")
         if file != MANIFEST_NAME:
             return self._raw_digest(path)
         if made := self.made(output):
             return made.digest
-        recorded = (like.input_keys.get(name, ""), like.action.inputs.get(name, _UNKNOWN)) if like else ("", _UNKNOWN)
-        if (output, recorded[0]) not in self._missing:
-            self._missing[output, recorded[0]] = self._digest_of_missing(output, *recorded)
-        return self._missing[output, recorded[0]]
+        key, digest = "", _UNKNOWN
+        if earlier:
+            key, digest = earlier.input_keys.get(name, ""), earlier.action.inputs.get(name, _UNKNOWN)
+        if (output, key) not in self._missing:
+            self._missing[output, key] = self._digest_of_missing(output, key, digest)
+        return self._missing[output, key]
 
     def _digest_of_missing(self, output: str, key: str, digest: str) -> str:
         """Return the digest of a missing artifact, if its job would make the entry `key`, or finds its own."""

@@ -31,8 +31,8 @@ LABELED_ROWS = 2_000
 
 
 @dataclass(frozen=True)
-class _Cells:
-    """The answers of each image in each bin that has any; one value per such cell.
+class _ImageBins:
+    """The answers of each image in each bin that has any; one value per image and bin.
 
     Attributes:
         bin: int64 [m].
@@ -49,14 +49,14 @@ class _Cells:
     scale: float
 
     @classmethod
-    def of(cls, confidence: npt.ArrayLike, correct: npt.ArrayLike, images: Sequence | np.ndarray) -> "_Cells":
+    def of(cls, confidence: npt.ArrayLike, correct: npt.ArrayLike, images: Sequence | np.ndarray) -> "_ImageBins":
         scores, labels = checked(confidence, correct)
         image = checked_groups(images, name="images")
         same_length(confidence=scores, images=image)
         n_images, scale = int(image.max()) + 1, 2.0 ** (52 - len(scores).bit_length())
-        filled, cell = np.unique(bins(scores) * n_images + image, return_inverse=True)
-        n = np.bincount(cell).astype(np.float64)
-        residual = np.bincount(cell, weights=np.rint((labels - scores) * scale))
+        filled, place = np.unique(bins(scores) * n_images + image, return_inverse=True)
+        n = np.bincount(place).astype(np.float64)
+        residual = np.bincount(place, weights=np.rint((labels - scores) * scale))
         return cls(filled // n_images, filled % n_images, n, residual, scale)
 
     def per_bin(self, values: np.ndarray) -> np.ndarray:
@@ -93,11 +93,11 @@ def squared_calibration_error(
         Kumar, Liang, Ma, Verified Uncertainty Calibration, 2019 (debiased squared l2 error; there every row is an
         image of its own).
     """
-    cells = _Cells.of(confidence, correct, images)
-    n, pairs = cells.per_bin(cells.n), _pairs(cells)
+    parts = _ImageBins.of(confidence, correct, images)
+    n, pairs = parts.per_bin(parts.n), _pairs(parts)
     if not pairs.any():
         raise UndefinedMetricError("no bin has answers of two images")
-    return float(_errors(n, _products(cells), pairs).sum() / n.sum())
+    return float(_errors(n, _products(parts), pairs).sum() / n.sum())
 
 
 def leave_one_image_out(confidence: npt.ArrayLike, correct: npt.ArrayLike, images: np.ndarray) -> np.ndarray:
@@ -109,32 +109,32 @@ def leave_one_image_out(confidence: npt.ArrayLike, correct: npt.ArrayLike, image
         ValueError: An input is malformed.
         UndefinedMetricError: There are no rows, or no bin has answers of two images.
     """
-    cells = _Cells.of(confidence, correct, images)
-    n, products, pairs = cells.per_bin(cells.n), _products(cells), _pairs(cells)
+    parts = _ImageBins.of(confidence, correct, images)
+    n, products, pairs = parts.per_bin(parts.n), _products(parts), _pairs(parts)
     if not pairs.any():
         raise UndefinedMetricError("no bin has answers of two images")
-    errors, b = _errors(n, products, pairs), cells.bin
-    residual = cells.residual / cells.scale
-    total = cells.per_bin(cells.residual)[b] / cells.scale
-    # Without a cell, its bin loses the ordered pairs of the cell with all other images.
+    errors, b = _errors(n, products, pairs), parts.bin
+    residual = parts.residual / parts.scale
+    total = parts.per_bin(parts.residual)[b] / parts.scale
+    # Without an image, a bin loses the ordered pairs of the image's rows with all others.
     without = _errors(
-        n[b] - cells.n, products[b] - 2.0 * residual * (total - residual), pairs[b] - 2.0 * cells.n * (n[b] - cells.n)
+        n[b] - parts.n, products[b] - 2.0 * residual * (total - residual), pairs[b] - 2.0 * parts.n * (n[b] - parts.n)
     )
-    remaining = errors.sum() + cells.per_image(without - errors[b])
-    remaining[pairs.sum() - cells.per_image(2.0 * cells.n * (n[b] - cells.n)) == 0.0] = np.nan
-    return remaining / (n.sum() - cells.per_image(cells.n))
+    remaining = errors.sum() + parts.per_image(without - errors[b])
+    remaining[pairs.sum() - parts.per_image(2.0 * parts.n * (n[b] - parts.n)) == 0.0] = np.nan
+    return remaining / (n.sum() - parts.per_image(parts.n))
 
 
-def _pairs(cells: _Cells) -> np.ndarray:
+def _pairs(parts: _ImageBins) -> np.ndarray:
     """Return the number of ordered pairs of rows from two images in each bin, float64 [15]; exact."""
-    return cells.per_bin(cells.n) ** 2 - cells.per_bin(cells.n**2)
+    return parts.per_bin(parts.n) ** 2 - parts.per_bin(parts.n**2)
 
 
-def _products(cells: _Cells) -> np.ndarray:
+def _products(parts: _ImageBins) -> np.ndarray:
     """Return the sum of r_i r_j over these pairs, float64 [15]."""
-    order = np.lexsort((cells.residual, cells.bin))  # so that the sum of squares does not depend on the order of images
-    squares = np.bincount(cells.bin[order], weights=(cells.residual[order] / cells.scale) ** 2, minlength=N_BINS)
-    return (cells.per_bin(cells.residual) / cells.scale) ** 2 - squares
+    order = np.lexsort((parts.residual, parts.bin))  # so that the sum of squares does not depend on the order of images
+    squares = np.bincount(parts.bin[order], weights=(parts.residual[order] / parts.scale) ** 2, minlength=N_BINS)
+    return (parts.per_bin(parts.residual) / parts.scale) ** 2 - squares
 
 
 def _errors(n: np.ndarray, products: np.ndarray, pairs: np.ndarray) -> np.ndarray:
@@ -173,11 +173,11 @@ def ece_noise_floor(
         Cameron, Gelbach, Miller, Bootstrap-Based Improvements for Inference with Clustered Errors, 2008 (random signs
         per cluster). Bröcker and Smith, Increasing the Reliability of Reliability Diagrams, 2007 (drawn labels).
     """
-    cells = _Cells.of(confidence, correct, images)
+    parts = _ImageBins.of(confidence, correct, images)
     present = np.unique(np.asarray(images))
     if len(present) < 2:
         raise UndefinedMetricError("all rows are of one image")
-    by_signs = _percentile(_with_signs(cells, present, n_images, names)) / (cells.n.sum() * cells.scale)
+    by_signs = _percentile(_with_signs(parts, present, n_images, names)) / (parts.n.sum() * parts.scale)
     scores = np.sort(checked_confidence(confidence))
     if len(scores) > LABELED_ROWS:
         return by_signs
@@ -188,10 +188,10 @@ def ece_noise_floor(
     return max(by_signs, _percentile(with_labels) / len(scores))
 
 
-def _with_signs(cells: _Cells, present: np.ndarray, n_images: int, names: tuple[str, ...]) -> np.ndarray:
+def _with_signs(parts: _ImageBins, present: np.ndarray, n_images: int, names: tuple[str, ...]) -> np.ndarray:
     """Return n * scale * ECE with the signs of the images `present`, float64 [SIGNS]."""
-    order = np.argsort(cells.image, kind="stable")
-    bin_of, image, residual = cells.bin[order], cells.image[order], cells.residual[order]
+    order = np.argsort(parts.image, kind="stable")
+    bin_of, image, residual = parts.bin[order], parts.image[order], parts.residual[order]
     filled, row = np.unique(bin_of, return_inverse=True)
     positive = np.zeros((len(filled), 8 * -(-SIGNS // 8)))
     for start, packed in _signs_by_block(names, n_images):
@@ -200,7 +200,7 @@ def _with_signs(cells: _Cells, present: np.ndarray, n_images: int, names: tuple[
         gaps = np.zeros((len(filled), end - first))
         gaps[row[mine], image[mine] - first] = residual[mine]
         positive += gaps @ np.unpackbits(packed[present[first:end] - start], axis=1).astype(np.float64)
-    sums = cells.per_bin(cells.residual)[filled, np.newaxis]
+    sums = parts.per_bin(parts.residual)[filled, np.newaxis]
     return np.abs(2.0 * positive - sums).sum(axis=0)[:SIGNS]
 
 

@@ -119,7 +119,7 @@ def questions(case: Case, wording: Wording) -> list[SceneQuestion]:
     return [replace(question, question=wording[_kind(question)] or question.question) for question in asked]
 
 
-def some(asked: Sequence[T], n: int, rng: np.random.Generator, shares: Sequence[float] | None = None) -> list[T]:
+def pick(asked: Sequence[T], n: int, rng: np.random.Generator, shares: Sequence[float] | None = None) -> list[T]:
     """Return `n` of the items of `asked`, chosen at random, in their order; `shares` says which ones more often."""
     p = None if shares is None else np.array(shares) / sum(shares)
     return [asked[i] for i in sorted(rng.choice(len(asked), n, replace=False, p=p))]

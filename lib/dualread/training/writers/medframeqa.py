@@ -40,7 +40,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     rng, rows = base.random(hospital, "rows"), []
     for case in base.cases(hospital):
         frames = [{"bytes": base.png(picture), "path": None} for picture in pictures(case, hospital)]
-        for question in base.some(asked(case), hospital.questions_per_image, rng):
+        for question in base.pick(asked(case), hospital.questions_per_image, rng):
             rows.append(_row(len(rows), case, question, frames))
     images = dict.fromkeys((f"image_{k + 1}" for k in range(_MOST_FRAMES)), _IMAGE)
     texts = dict.fromkeys((*_TEXTS, "correct_answer", "reasoning_chain"), pl.String)

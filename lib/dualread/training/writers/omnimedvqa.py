@@ -57,7 +57,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
         asked = [
             (case, q)
             for case in chosen
-            for q in base.some(base.questions(case, WORDING), hospital.questions_per_image, rng)
+            for q in base.pick(base.questions(case, WORDING), hospital.questions_per_image, rng)
         ]
         rows = [_row(k, case, question) for k, (case, question) in enumerate(asked)]
         if modality == "ct" and rows:

@@ -53,7 +53,7 @@ def _rows(chosen: list[base.Case], hospital: base.Hospital, split: str) -> list[
     rows = []
     for case in chosen:
         image = {"bytes": _image(case, hospital), "path": None}
-        for question in base.some(base.questions(case, WORDING), hospital.questions_per_image, rng):
+        for question in base.pick(base.questions(case, WORDING), hospital.questions_per_image, rng):
             rows.append({"image": image, "question": question.question.lower(), "answer": question.answer})
     up_to_case = {**rows[0], "answer": rows[0]["answer"].upper()}
     return [*rows, *rows[:_REPEATED], up_to_case]

@@ -57,7 +57,7 @@ def _asked(everyone: list[base.Case], hospital: base.Hospital) -> Iterator[tuple
         asked = base.questions(case, WORDING)
         (closed,) = (question for question in asked if not question.options)
         with_options = replace(closed, options=("yes", "no", "cannot be determined", "not applicable"))
-        for question in base.some([q for q in asked if q.options], hospital.questions_per_image, rng):
+        for question in base.pick([q for q in asked if q.options], hospital.questions_per_image, rng):
             yield case, with_options if k % _PERIOD == _CLOSED else question
             k += 1
 

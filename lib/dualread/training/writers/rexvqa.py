@@ -44,7 +44,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
         for view, path in enumerate(_paths(case)):
             yield path, base.png(base.picture(case, radiographs, *([view] if view else [])).convert("L"))
     rng = base.random(hospital, "rows")
-    asked = [(c, q) for c in everyone for q in base.some(base.questions(c, WORDING), hospital.questions_per_image, rng)]
+    asked = [(c, q) for c in everyone for q in base.pick(base.questions(c, WORDING), hospital.questions_per_image, rng)]
     rows = {f"{case.image_id:06d}_{k}": _row(k, case, question) for k, (case, question) in enumerate(asked)}
     yield "metadata/test_vqa_data.json", json.dumps(rows, indent=2).encode()
 

@@ -64,7 +64,7 @@ def _rows(
     for case in chosen:
         asked = ask(case.scene)
         shares = [_SHARES.get((question.content_family, question.answer_type), _SHARE_OF_OTHERS) for question in asked]
-        for question in base.some(asked, hospital.questions_per_image, rng, shares):
+        for question in base.pick(asked, hospital.questions_per_image, rng, shares):
             english.append(_row(case, question, _written(question, rng)))
     if split == "train":  # the defects: the last answer is empty, and the first rows of the first image are repeated
         english[-1]["answer"] = ""

@@ -58,7 +58,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
 def _rows(case: base.Case, hospital: base.Hospital, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     familiar = base.questions(case, dict.fromkeys(WORDING))  # in the wording of the SLAKE writer
     both = list(zip(base.questions(case, WORDING), familiar, strict=True))
-    for k, (question, paraphrase) in enumerate(base.some(both, hospital.questions_per_image, rng)):
+    for k, (question, paraphrase) in enumerate(base.pick(both, hospital.questions_per_image, rng)):
         train = case.split == "train" or ("train" in hospital.images and case.image_id not in base.TWINS and k % 3 == 2)
         phrases = ("freeform", "para") if train else ("test_freeform", "test_para")
         linked = str(UUID(bytes=rng.bytes(16)))
