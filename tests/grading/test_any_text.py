@@ -1,5 +1,7 @@
 """Any text can be parsed as a completion and graded as an answer, without an error."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from dualread.grading.answers import stated_percent
 from dualread.grading.canonical import canonical, is_correct, question_key
 from dualread.grading.options import option_of
-from dualread.grading.parse import STATUSES, answer_span
+from dualread.grading.parse import Status, answer_span
 from tests.drawn import few, texts
 from tests.grading.contracts import parse
 
@@ -23,7 +25,7 @@ completions = st.one_of(texts, st.lists(st.one_of(st.sampled_from(_PIECES), text
 @given(completions, st.sampled_from(["single", "dual"]))
 def test_any_completion_is_parsed(text, contract):
     parsed = parse(text, contract)
-    assert parsed.status in STATUSES
+    assert parsed.status in get_args(Status)
     assert (parsed.answer is None) == (parsed.status in ("invalid_answer", "invalid_both"))
     assert (parsed.confidence is None) == (parsed.status in ("invalid_confidence", "invalid_both"))
     assert parsed.confidence is None or 0.0 <= parsed.confidence <= 1.0

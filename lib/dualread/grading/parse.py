@@ -18,11 +18,9 @@ The paper leaves some cases open. These are the decisions:
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 Status = Literal["valid", "invalid_confidence", "invalid_answer", "invalid_both", "no_end_of_thinking"]
-
-STATUSES: tuple[Status, ...] = get_args(Status)
 
 _TAG = re.compile(r"</?(?:vision|reasoning|answer|analysis|confidence|vision_confidence|reasoning_confidence)>")
 Parts = tuple[float, float]

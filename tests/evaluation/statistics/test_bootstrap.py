@@ -117,7 +117,7 @@ def test_interval_by_hand():
 
 def test_undefined_replicates_are_counted_and_left_out():
     found = interval(np.array([0.5, np.nan, 0.5]))
-    assert (found.low, found.high, found.n_undefined) == (0.5, 0.5, 1)
+    assert (found.low, found.high, found.n_replicates, found.n_undefined) == (0.5, 0.5, 3, 1)
     nothing = interval(np.array([np.nan]))
     assert (nothing.low, nothing.high, nothing.n_undefined) == (None, None, 1)
 
@@ -125,4 +125,4 @@ def test_undefined_replicates_are_counted_and_left_out():
 def test_no_replicates_and_no_images():
     kernel = mean_kernel(np.array([1.0]), np.array([0]), 1)
     assert interval_of(kernel, draws(1, replicates=0)).low is None
-    assert interval_of(kernel, draws(0)).low is None
+    assert interval_of(kernel, draws(0)).n_replicates == 0

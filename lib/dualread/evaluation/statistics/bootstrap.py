@@ -4,7 +4,7 @@
     >>> draws = ClusterDraws(names=("mine",), cluster_ids=("ct-01", "ct-02"), replicates=1000)
     >>> accuracy = mean_kernel(correct, draws.cluster_of(images), n_clusters=2)  # of `statistics.kernels`
     >>> interval(image_cluster_replicates({"accuracy": accuracy}, draws)["accuracy"])
-    Interval(low=0.5, high=1.0, n_undefined=0)
+    Interval(low=0.5, high=1.0, n_replicates=1000, n_undefined=0)
 
 The draws depend only on names and on the sorted image ids. All methods, metrics and subsets of a (study, data set,
 split) therefore share the same resamples, whatever the order and the number of the computations.
@@ -45,11 +45,13 @@ class Interval:
     Attributes:
         low: The 2.5th percentile; None if no replicate has a value.
         high: The 97.5th percentile; None if no replicate has a value.
+        n_replicates: Number of replicates, B.
         n_undefined: Number of replicates without a value, which the percentiles leave out.
     """
 
     low: float | None
     high: float | None
+    n_replicates: int
     n_undefined: int
 
 
@@ -184,9 +186,9 @@ def interval(replicates: np.ndarray) -> Interval:
     defined = replicates[~np.isnan(replicates)]
     n_undefined = len(replicates) - len(defined)
     if len(defined) == 0:
-        return Interval(low=None, high=None, n_undefined=n_undefined)
+        return Interval(low=None, high=None, n_replicates=len(replicates), n_undefined=n_undefined)
     low, high = np.percentile(defined, PERCENTILES)
-    return Interval(low=float(low), high=float(high), n_undefined=n_undefined)
+    return Interval(low=float(low), high=float(high), n_replicates=len(replicates), n_undefined=n_undefined)
 
 
 def including(low: float | None, high: float | None, estimate: float | None) -> tuple[float | None, float | None]:
