@@ -120,10 +120,16 @@ class Lineage:
     Args:
         graph: The store that has the artifacts.
         described: Returns the line of an artifact.
+        inputs: Returns which inputs of an artifact are shown, in which order.
     """
 
-    def __init__(self, graph: Graph, described: Callable[[Manifest], str]) -> None:
-        self._graph, self._described = graph, described
+    def __init__(
+        self,
+        graph: Graph,
+        described: Callable[[Manifest], str],
+        inputs: Callable[[Manifest], Iterable[str]] = lambda manifest: sorted(manifest.action.inputs),
+    ) -> None:
+        self._graph, self._described, self._inputs = graph, described, inputs
         self.shown: dict[str, Manifest] = {}  # by key
 
     def lines(self, key: str, name: str = "", indent: str = "") -> Iterator[str]:
@@ -139,7 +145,7 @@ class Lineage:
         self.shown[key] = manifest
         yield f"{label}{self._described(manifest)}"
         above = []
-        for below in sorted(manifest.action.inputs):
+        for below in self._inputs(manifest):
             parent = manifest.input_keys.get(below)
             if parent is None:
                 path = self._graph.record(key).get("input_paths", {}).get(below, "raw data")
