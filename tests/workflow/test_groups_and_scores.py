@@ -12,9 +12,12 @@ import pytest
 from PIL import Image
 
 import dualread
+from dualread.apps.explain.report import explain_cell
 from dualread.apps.score.bundle_writer import export
 from dualread.apps.score.results import Question
 from dualread.apps.score.scorer import Scorer
+from dualread.store.place import find_target
+from dualread.store.store import Store
 from tests.workflow.faults import STUDY, copy
 
 pytestmark = pytest.mark.rest
@@ -205,3 +208,33 @@ def test_scored_sets_are_those_of_the_study(done):
             assert option.in_set == (p >= found.threshold)
             differ += option.in_set
     assert 0 < differ < sum(map(len, own.values()))
+
+
+@pytest.mark.parametrize(
+    ("table", "words", "question"),
+    [
+        ("answer_sets", "clinic set_coverage_at_miss_50 subset=all", "clinic/test/0W"),
+        ("answer_sets", "clinic set_mean_size_at_miss_50 subset=group:sex=m", "clinic/test/1W"),
+        ("answer_sets", "clinic set_mean_size_at_miss_50 subset=group:site", "clinic/test/0W"),
+        ("subgroups", "clinic dualread metric=accuracy by=sex group=m", "clinic/test/1W"),
+        ("subgroups", "clinic dualread metric=worst_accuracy by=sex", None),
+    ],
+)
+def test_explain_recomputes_a_cell_of_a_group(done, monkeypatch, table, words, question):
+    monkeypatch.chdir(done.folder)
+    found = find_target(f"tables/{table}.tex", Store(done.folder / "results/store"))
+    lines = list(explain_cell(found, Store(done.folder / "results/store"), words=words))
+    assert lines[1].endswith("of one run, as recomputed from the metrics below")
+    [declared, _] = lines[2].removeprefix("  code: ").split(", ")
+    file, number = declared.split(" ")[1].split(":")
+    line = Path(file).read_text().splitlines()[int(number) - 1]
+    assert ("set_" if table == "answer_sets" else "accuracy") in line
+    assert any(line.lstrip().startswith("predictions: score_answers") for line in lines)
+    shown = [line.split()[1].rstrip(":") for line in lines if line.startswith("  question ")]
+    if question is not None:
+        assert shown[0] == question
+    if table == "answer_sets":  # the validation questions have chosen the threshold
+        assert any("view/choices/slake/validation/original" in line for line in lines)
+        [first, *_] = [line for line in lines if line.startswith("    choices: ")]
+        p = shares(done, "clinic", "test")[shown[0]]
+        assert first == f"    choices: {', '.join(f'{name} {p[name]:.4f}' for name in p)}"
