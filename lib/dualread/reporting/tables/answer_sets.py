@@ -59,7 +59,7 @@ _ABOUT_GROUPS = (
 def _groups(at: sheet.RowContext) -> Iterator[sheet.RowContext]:
     """Yield all questions of a data set, and then its groups."""
     here = at.key._replace(subset="", metric=_N)
-    names = {key.subset for key in at.values if key._replace(subset="") == here}
+    names = {"all", *(key.subset for key in at.values if key._replace(subset="") == here)}
     return (replace(at, subset=name) for name in sorted(names, key=lambda name: (name != "all", name)))
 
 
