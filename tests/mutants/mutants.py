@@ -670,8 +670,8 @@ MUTANTS = (
     Mutant(
         "a NaN is a choice that a question does not have",
         "apps/score/answer_sets.py",
-        "known = not any(np.isnan(p) for _, p in options)",
-        "known = True",
+        "is_finite = not any(np.isnan(p) for _, p in options)",
+        "is_finite = True",
         ("apps/score/test_answer_sets.py",),
     ),
     Mutant(

@@ -45,15 +45,15 @@ def answer_sets(
         of_names = dict(zip(log_probs, choice_probabilities(log_probs, len(of_questions)).T, strict=False))
         for i, choices in enumerate(answered.choices):
             options = [(text, float(of_names[name][i])) for name, text in choices.items()]
-            known = not any(np.isnan(p) for _, p in options)
+            is_finite = not any(np.isnan(p) for _, p in options)
             of_questions[i].append(
                 AnswerSet(
                     method=threshold.method,
                     miss_percent=threshold.miss_percent,
                     threshold=threshold.value,
                     n_clusters=threshold.n_clusters,
-                    options=[_option(*option, threshold.value) for option in options if known],
-                    reason=(threshold.reason if known else _NOT_FINITE) if choices else _NO_CHOICES,
+                    options=[_option(*option, threshold.value) for option in options if is_finite],
+                    reason=(threshold.reason if is_finite else _NOT_FINITE) if choices else _NO_CHOICES,
                 )
             )
     return of_questions

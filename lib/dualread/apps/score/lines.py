@@ -188,7 +188,7 @@ def text(scored: Scored, method: str) -> str:
             if name != method
         ),
         ["decision", f"{_DECISIONS[scored.decision.keep]}: {scored.decision.reason}"],
-        *([f"answer set, miss {found.miss_percent}%", _options(found)] for found in scored.answer_sets),
+        *([f"answer set, miss {answer_set.miss_percent}%", _options(answer_set)] for answer_set in scored.answer_sets),
     ]
     if scored.donor is not None:
         rows += [
@@ -200,12 +200,12 @@ def text(scored: Scored, method: str) -> str:
     return "\n".join(aligned(rows, numbers=()))
 
 
-def _options(found: AnswerSet) -> str:
+def _options(answer_set: AnswerSet) -> str:
     """Return the choices in a set, and then the others, with their probabilities."""
-    if found.reason is not None:
-        return f"none: {found.reason}"
+    if answer_set.reason is not None:
+        return f"none: {answer_set.reason}"
     inside, outside = (
-        ", ".join(f"{option.text} {option.probability:.4f}" for option in found.options if option.in_set == is_in)
+        ", ".join(f"{option.text} {option.probability:.4f}" for option in answer_set.options if option.in_set == is_in)
         for is_in in (True, False)
     )
     return f"{{{inside}}}" + (f"  not {outside}" if outside else "")
