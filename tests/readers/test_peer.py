@@ -1,7 +1,8 @@
 """The numbers of medvlm 0.1.0 (with hedge-bench 0.1.2) where it is right, and what ours says where it is not.
 
 The literal values are what `benchmarks/peer_numbers.py` prints, whose first lines say how to run it; the inputs are the
-same. docs/answer.md says what is wrong in the peer.
+same. docs/answer.md says what is wrong in the peer. Those of uqlm 0.6.7 and torch-uncertainty 0.13.0 are equal, or
+others by definition (docs/estimators.md).
 """
 
 import math
@@ -9,9 +10,14 @@ import math
 import numpy as np
 import pytest
 
-from dualread.evaluation.metrics.calibration_error import ece
+from dualread.evaluation.answer_sets import set_rates
+from dualread.evaluation.metrics.calibration_error import brier, ece, ece_equal_mass, log_loss
+from dualread.evaluation.metrics.discrimination import fpr_at_95_tpr
+from dualread.evaluation.metrics.selective import aurc, risks
 from dualread.readers import radflag
 from dualread.readers.base import FittedReader, Scores, Weights, score
+from dualread.readers.groups import agreement
+from dualread.readers.semantic_uncertainty import normalized_entropy
 from dualread.readers.vase import amplified_entropy, shares
 from tests.readers import synthetic
 from tests.readers.test_post_hoc import confidences, fitted, stated
@@ -116,3 +122,36 @@ def test_binning_is_not_judged_where_it_was_fitted():
     reader = fitted("histogram_binning", stated(confidence.tolist(), correct.tolist()), {"bins": 10})
     other, outcome = rng.uniform(size=200), rng.random(200) < 0.5
     assert ece(np.array(confidences(reader, other.tolist())), outcome, n_bins=10) > 0.05
+
+
+def test_scores_of_uqlm():
+    samples = ["liver", "liver", "spleen", "lung", "lung", "liver", "kidney", "spleen"]
+    assert agreement(sampled(("liver", samples)), 8).tolist() == [0.375]  # exact match; noncontradiction, too
+    # The peer's negentropy counts the committed answer as one more sample; without it, it is 1 - ours.
+    assert 1 - normalized_entropy(["liver", *samples]) == pytest.approx(0.42061983571430495)
+    assert 1 - normalized_entropy(samples) == pytest.approx(0.36478697925681114)
+
+
+def test_metrics_of_uqlm_and_torch_uncertainty():
+    confidence, correct = np.array(CONFIDENCES, dtype=float), np.array(CORRECT)
+    assert brier(confidence, correct) == pytest.approx(0.22916666666666663)  # both
+    assert log_loss(confidence, correct) == pytest.approx(0.6455612525796562)
+    assert [ece(confidence, correct, n_bins=n) for n in (5, 15)] == pytest.approx([0.15, 0.31666666666666665])
+    # uqlm has bins (low, high], which moves .8, .6, .4 and .2 (.1167); between edges, both are equal.
+    assert ece(confidence - 0.01, correct, n_bins=5) == pytest.approx(0.1166666666666667)
+    assert fpr_at_95_tpr(confidence, correct) == pytest.approx(0.800000011920929)
+    assert fpr_at_95_tpr([0.9, 0.9, 0.5, 0.5], np.array([True, False, True, False])) == 1.0
+    # Of four bins of three; of 12 answers in five bins, others have three (.1333), and 15 bins are NaN there.
+    assert ece_equal_mass(confidence, correct, n_bins=4) == pytest.approx(0.10833334922790527)
+    assert ece_equal_mass(confidence, correct, n_bins=5) == pytest.approx(0.09166666666666667)
+    # AURC: the mean of the same risks here (.2743), there their trapezoids from the first to the last answer.
+    curve, n = risks(confidence, correct), len(correct)
+    assert np.trapezoid(curve, np.arange(1, n + 1) / n) / (1 - 1 / n) == pytest.approx(0.2802439987800197)
+    assert aurc(confidence, correct) == pytest.approx(curve.mean()) == pytest.approx(0.27425144300144294)
+    # Of ties, the order of the rows decides there: .361 or .639.
+    assert [aurc([0.9, 0.9, 0.5, 0.5], z == np.array([1, 0, 1, 0])) for z in (1, 0)] == [0.5, 0.5]
+    sets = set_rates(SETS, SETS[range(4), [0, 1, 1, 2]], np.arange(4), threshold=0.5)
+    assert (sets.coverage, sets.mean_size) == (0.75, 1.5)
+
+
+SETS = np.array([[0.5, 0.5, 0.0], [0.4, 0.3, 0.3], [0.2, 0.6, 0.2], [0.5, 0.5, 0.5]])

@@ -65,6 +65,17 @@ NOT_RUN = {
     "dualread export results/embedded --backbone qwen3-vl-tiny --actor rlvr --seed 17 --out mine --push owner/name": (
         "needs an account of the hub; tests/apps/score/test_export.py pushes to a hub on this machine"
     ),
+    **dict.fromkeys(
+        (
+            "dualread export results/mine --backbone qwen3-vl-tiny --actor rlvr --seed 17 --out mine --with-checkpoint"
+            " --methods choices",
+            'dualread score --reader mine --methods choices --image x.png --question "Is there a lesion?"'
+            " --answer-type closed",
+            'dualread score --reader mine --methods choices --image x.png --question "Which is it?"'
+            " --options CT MRI X-ray",
+        ),
+        "needs a study with answer sets; tests/workflow/test_groups_and_scores.py runs one",
+    ),
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
     " network; tests/apps/score/test_export.py scores from a hub on this machine",
     "python -m tests.workflow.recount results/embedded": "tests/workflow/test_recount.py runs it",

@@ -13,9 +13,11 @@ References:
     Sadinle, Lei, Wasserman, Least Ambiguous Set-Valued Classifiers With Bounded Error Levels, 2019 (the score).
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +27,9 @@ from dualread.evaluation.estimates import Estimate, undefined
 from dualread.evaluation.metrics._checks import checked_confidence, not_empty, same_length
 from dualread.evaluation.statistics.proportion import share_interval
 
-__all__ = ["Choices", "SetRates", "conformal_threshold", "set_metric", "set_rates", "set_rows"]
-
 _ROUNDED = 1e-9  # shares of images add up to .9 only up to rounding
+GROUP_PREFIX = "group:"
+_THRESHOLD = re.compile(r"set_threshold_at_miss_(\d+)")
 
 
 def conformal_threshold(probability: npt.ArrayLike, cluster: npt.ArrayLike, *, miss: float) -> float:
@@ -61,6 +63,14 @@ def conformal_threshold(probability: npt.ArrayLike, cluster: npt.ArrayLike, *, m
     return float(p[order][np.argmax(reached)])
 
 
+def in_set(probabilities: np.ndarray, threshold: float) -> np.ndarray:
+    """Return which choices are in their question's set, bool [...]: those with at least the probability `threshold`.
+
+    NaN, where a question has no such choice, is in none.
+    """
+    return probabilities >= threshold
+
+
 class SetRates(NamedTuple):
     """What sets are like: shares of rows, but for the mean size; `coverage_of_clusters` is the mean over clusters.
 
@@ -85,7 +95,7 @@ def set_rates(probabilities: np.ndarray, of_right: np.ndarray, cluster: np.ndarr
         cluster: int [n] >= 0.
         threshold: The probability.
     """
-    covered, size = of_right >= threshold, (probabilities >= threshold).sum(axis=1)
+    covered, size = in_set(of_right, threshold), in_set(probabilities, threshold).sum(axis=1)
     number = np.unique(cluster, return_inverse=True)[1]
     of_clusters = float(np.mean(np.bincount(number, covered) / np.bincount(number)))
     low, high = share_interval(covered, number) or (None, None)
@@ -109,6 +119,38 @@ class Choices(NamedTuple):
 def set_metric(kind: str, percent: int) -> str:
     """Return the metric's name, such as set_coverage_at_miss_10; kinds are `threshold` and the fields of `SetRates`."""
     return f"set_{kind}_at_miss_{percent:02d}"
+
+
+def group_subset(by: str, group: str | None) -> str:
+    """Return the subset of the metrics of a group, such as group:sex=f; group:sex of the questions without a value."""
+    return f"{GROUP_PREFIX}{by}" + ("" if group is None else f"={group}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetThreshold:
+    """The smallest probability with which a choice is in a set, chosen on the validation questions of a study.
+
+    Attributes:
+        method: The method that reads the choices' probabilities.
+        miss_percent: How often a set may miss the right choice, in percent.
+        value: The threshold; None if there are too few questions.
+        reason: Why there is no value; None if there is one.
+        n_clusters: The number of images or patients that chose it.
+    """
+
+    method: str
+    miss_percent: int
+    value: float | None
+    reason: str | None
+    n_clusters: int
+
+    @classmethod
+    def of_metric(cls, row: Mapping[str, Any]) -> "SetThreshold | None":
+        """Return the threshold in a row of the metrics of validation questions; None if it holds another metric."""
+        if (name := _THRESHOLD.fullmatch(row["metric"])) is None:
+            return None
+        known = {"value": row["estimate"], "reason": row["reason"], "n_clusters": row["n_clusters"]}
+        return cls(method=row["method"], miss_percent=int(name[1]), **known)
 
 
 def set_rows(chosen_on: Choices, judged_on: Choices, miss_percent: Iterable[int]) -> Iterator[dict]:

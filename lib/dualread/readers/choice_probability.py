@@ -16,6 +16,6 @@ VIEWS = "score"
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the largest probability as score and as confidence."""
-    largest = choice_probabilities(answers.only_view().choices(), len(answers)).max(axis=1)
+    largest = np.fmax.reduce(choice_probabilities(answers.only_view().choices(), len(answers)), axis=1)
     confidence = np.where(np.isnan(largest), 0.5, largest)
     return Scores(score=confidence, confidence=confidence, imputed=np.isnan(largest))

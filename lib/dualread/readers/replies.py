@@ -63,7 +63,7 @@ def choice_log_probs(answers: Answers, names: Sequence[str]) -> np.ndarray:
 def choice_probabilities(log_probs: Mapping[str, np.ndarray], n: int) -> np.ndarray:
     """Return the probability of each choice among all of its question's, float64 [n, choices].
 
-    A choice that a question does not have has 0; a question without choices has NaN alone.
+    A choice that a question does not have has NaN.
 
     Args:
         log_probs: Per choice, its log-probabilities in nats [n], NaN where a question does not have it.
@@ -74,7 +74,7 @@ def choice_probabilities(log_probs: Mapping[str, np.ndarray], n: int) -> np.ndar
     largest = known.max(axis=1, keepdims=True)
     weights = np.exp(known - np.where(np.isfinite(largest), largest, 0.0))
     total = weights.sum(axis=1, keepdims=True)
-    return np.where(total > 0, weights / np.where(total > 0, total, 1.0), np.nan)
+    return np.where((total > 0) & ~np.isnan(values), weights / np.where(total > 0, total, 1.0), np.nan)
 
 
 def _stated(view: ViewAnswers) -> list[int | None]:

@@ -314,7 +314,7 @@ METRICS = Schema(
         "seed": column(pl.Int64, "seed of the actor; 0 if the actor has none"),
         "dataset": column(pl.String, "config name of the data set, or an aggregate: ood6, ood_ccg"),
         "split": column(pl.String, "train, validation or test"),
-        "subset": column(pl.String, "all, open, closed, family:<content family>, or condition:<name>"),
+        "subset": column(pl.String, "all, open, closed, family:<family>, condition:<name>, or group:<column>=<value>"),
         "method": column(pl.String, "config name of the confidence method"),
         "metric": column(pl.String, "accuracy, auroc, ece15, brier, aurc, hce90, natural_ccg_auc, ..."),
         "estimate": nullable(pl.Float64, "the value; null if undefined"),

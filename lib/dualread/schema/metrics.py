@@ -100,6 +100,8 @@ class ComputeMetricsSpec(MethodSpec):
     metrics: Metrics
     choices: str | None = None
     """The view that has the probabilities of each question's choices; None for no answer sets."""
+    subgroups: Listed[str] | None = None
+    """The columns of questions by whose values answer sets are counted, too; None for none."""
     thresholds_from: str
     """One of `splits`, as "<dataset>/<split>", on which the thresholds are chosen."""
 

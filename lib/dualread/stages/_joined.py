@@ -149,6 +149,12 @@ def read_groups(inputs: Mapping[str, Path], manifest: str, columns: Collection[s
     return questions
 
 
+def grouped_by(inputs: Mapping[str, Path], manifest: str, columns: Collection[str]) -> dict[str, pl.DataFrame]:
+    """Return sample_id and group of every question, by column, of those of `columns` that have a value."""
+    groups = read_groups(inputs, manifest, columns)
+    return {by: groups.select("sample_id", group=by) for by in columns if not groups[by].is_null().all()}
+
+
 def read(inputs: Mapping[str, Path], name: str, schema: Schema, columns: tuple[str, ...] = ()) -> pl.DataFrame:
     """Read the table of `schema` in the input called `name`; only these columns if there are any.
 

@@ -21,7 +21,7 @@ from dualread.evaluation.subgroups import by_group, certified_rows
 from dualread.evaluation.without_confidences import of_scores
 from dualread.schema.columns import MANIFEST, SUBGROUPS
 from dualread.schema.metrics import MeasureSubgroupsSpec
-from dualread.stages._joined import read, read_groups, read_joined
+from dualread.stages._joined import grouped_by, read, read_joined
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "image_id", "cluster_id", "patient_id")
 
@@ -35,21 +35,12 @@ def compute(spec: MeasureSubgroupsSpec, inputs: Mapping[str, Path], out: Path) -
     run, rows = {"study": spec.study, **spec.run}, []
     reason = reason_of(inputs["predictions"] / "predictions.parquet")
     for dataset in spec.datasets:
-        columns = _columns(spec, dataset, "test", inputs)
+        columns = grouped_by(inputs, f"manifest/{dataset}/test", spec.subgroups)
         known = _without(spec, columns, reason) if reason else _measured(spec, dataset, columns, inputs)
         rows += [{**run, "dataset": dataset, **row} for row in known]
     write_table(out / "subgroups.parquet", from_rows(rows, SUBGROUPS), SUBGROUPS)
     groups = {(row["dataset"], row["by"], row["group"]) for row in rows if row["group"] is not None}
     return f"wrote {len(rows)} estimates of {len(groups)} groups" + (f": {reason}" if reason else "")
-
-
-def _columns(
-    spec: MeasureSubgroupsSpec, dataset: str, split: str, inputs: Mapping[str, Path]
-) -> dict[str, pl.DataFrame]:
-    """Return the group of every question, by column, of the columns that have a value."""
-    groups = read_groups(inputs, f"manifest/{dataset}/{split}", spec.subgroups)
-    known = (by for by in spec.subgroups if not groups[by].is_null().all())
-    return {by: groups.select("sample_id", group=by) for by in known}
 
 
 def _without(spec: MeasureSubgroupsSpec, columns: Mapping[str, pl.DataFrame], reason: str) -> Iterator[dict]:
@@ -76,7 +67,7 @@ def _measured(
     if dataset == spec.thresholds_from:
         of_validation = read(inputs, f"manifest/{dataset}/validation", MANIFEST, _OF_MANIFEST)
         chosen_on = read_joined(dataset, "validation", of_validation, inputs["predictions"], inputs).answers
-        groups = _columns(spec, dataset, "validation", inputs)
+        groups = grouped_by(inputs, f"manifest/{dataset}/validation", spec.subgroups)
     for by, labels in columns.items():
         rows = by_group(joined, labels, draws, spec.metrics.further or ())
         if chosen_on is not None:

@@ -35,6 +35,7 @@ class MetricArtifacts(ArtifactPaths):
         shards = self._shards.reported(w.actor)
 
         def spec(method: str) -> ComputeMetricsSpec:
+            choices = self._shards.choices_of(method) if self._study.metrics.miss_percent else None
             return ComputeMetricsSpec(
                 **run_of(w),
                 method=method,
@@ -42,7 +43,8 @@ class MetricArtifacts(ArtifactPaths):
                 study=self._study.study,
                 splits=_splits_of(shards),
                 metrics=self._study.metrics,
-                choices=self._shards.choices_of(method) if self._study.metrics.miss_percent else None,
+                choices=choices,
+                subgroups=tuple(self._study.subgroups) if choices and self._study.subgroups else None,
                 thresholds_from=f"{self._shards.in_distribution}/validation",
             )
 

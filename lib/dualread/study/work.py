@@ -21,7 +21,8 @@ from dualread.training.settings import TrainingSettings, settings_on
 STAGES = (  # in the order of the pipeline
     *("pretrain_base", "copy_checkpoint", "probe_checkpoint", "train_actor", "generate", "read_answers", "grade"),
     "group_answers",
-    *("replay", "read_likelihoods", "fit_readers", "score_answers", "compute_metrics", "measure_costs"),
+    *("replay", "read_likelihoods", "fit_readers", "score_answers", "compute_metrics", "measure_subgroups"),
+    "measure_costs",
 )
 SAMPLE = 32  # completions of a shard that are replayed for the comparison: models.replay.agreement, which needs torch
 _MINUTES = 30  # the limit of a cluster's job is a multiple of it
@@ -219,6 +220,10 @@ def _read(study: PlannedStudy, backbone: str, actor: str) -> Iterator[Work]:
     n = sum(study.answers(shards.scored(method)) for method in methods)
     yield study.work("score_answers", "confidences", n, jobs=1)
     yield study.work("compute_metrics", "confidences", n, jobs=1)
+    if columns := study.config.get("subgroups"):
+        tested = [shard for method in methods for shard in shards.scored(method) if shard[1:] == ("test", "original")]
+        n = sum(study.answers([shard]) for shard in tested) * len(columns)
+        yield study.work("measure_subgroups", "confidences", n, jobs=1)
     if actor not in shards.given:
         test = study.answers([(shards.in_distribution, "test", "original")])
         yield study.work("measure_costs", "confidences", test * len(methods), jobs=1)

@@ -31,6 +31,7 @@ LAYERS = ARCHITECTURE["layers"]
 SHARED = PromptText(name="shared", sha256=template_sha256("shared"))
 DECODING = {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10}
 INTEGERS = RequiredView(name="stated_integer", image="original", prompt=SHARED, choices=Choices(integers=[0, 100]))
+CHOICES = RequiredView(name="choices", image="original", prompt=SHARED, choices=Choices(options=True))
 HIDDEN = {"share": 0.5, "from_depth": 0.25, "to_depth": 0.75}
 CORE = RequiredView(
     name="core", image="original", prompt=SHARED, forced=True, measure=Measure(name="hidden_core", settings=HIDDEN)
@@ -50,6 +51,7 @@ METHODS = {
     "rlvr": ("verbalized", {}, {}, []),
     "question_prior": ("question_prior", synthetic.PRIOR, {}, []),
     "expected": ("expected_confidence", {}, {}, [INTEGERS]),
+    "choices": ("choice_probability", {}, {}, [CHOICES]),
     "sequence_likelihood": ("sequence_likelihood", {}, {}, []),
     "psr": ("psr", {**synthetic.PSR, "max_epochs": 3}, {}, []),
     "p_state": ("p_state", {**synthetic.P_STATE, "steps": 20}, {}, []),
@@ -132,15 +134,28 @@ def _examples(width: int, n: int = 60) -> Examples:
 
 
 def exported(
-    study: Study, out: Path, *methods: str, thresholds: Mapping[str, float | None] = MappingProxyType({})
+    study: Study,
+    out: Path,
+    *methods: str,
+    thresholds: Mapping[str, float | None] = MappingProxyType({}),
+    sets: Mapping[int, float | None] = MappingProxyType({}),
 ) -> Path:
-    """Export the reader of `dualread`, and those of `methods`, with the actor; `thresholds` are for a risk of 10%."""
+    """Export the reader of `dualread`, and those of `methods`, with the actor.
+
+    `thresholds` are for a risk of 10%, and `sets` those of the answer sets of `choices`, by how often they may miss.
+    """
     run = {"study": "small", **RUN, "dataset": "slake", "split": "test", "subset": "all"}
     rows = [
         {**run, "method": method, "metric": f"{rule}threshold_at_risk_10", "estimate": value, "n": 40, "n_clusters": 12}
         | {"reason": "validation: none" if value is None else None}
         for method, value in thresholds.items()
         for rule in ("", "certified_")
+    ]
+    rows += [
+        {**run, "split": split, "method": "choices", "metric": f"set_threshold_at_miss_{percent:02d}"}
+        | {"estimate": value, "reason": "too few" if value is None else None, "n": 40, "n_clusters": n_clusters}
+        for percent, value in sets.items()
+        for split, n_clusters in (("validation", 20), ("test", 12))
     ]
     rows.append({**run, "method": "dualread", "metric": "accuracy", "estimate": 0.5, "n": 40, "n_clusters": 12})
     file = study.folder / "metrics" / "metrics.parquet"

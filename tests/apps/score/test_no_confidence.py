@@ -81,7 +81,7 @@ def answered(texts, states=None, log_probs=None):
         for i, text in enumerate(texts)
     ]
     asked = [
-        ShownQuestion(images=[f"{i}"], contents=[f"{i}" * 20], roles=["-"], question="Is it?", options=())
+        ShownQuestion(images=[f"{i}"], contents=[f"{i}" * 20], roles=["-"], question="Is it?", options=(), choices={})
         for i in range(n)
     ]
     return answering.as_answered(asked, completions, "single", states.__getitem__)
@@ -207,6 +207,7 @@ def served(readers, text, state, log_prob):
         notes=(),
         threshold=THRESHOLD,
         distances=None,
+        set_thresholds=(),
     )
     service = AnsweringService.__new__(AnsweringService)
     reader = SimpleNamespace(of_completion=lambda asked, completion: ())

@@ -350,7 +350,7 @@ def test_replies_have_names_and_other_addresses_say_what_to_do(server, study):
     assert reply.id == f"chatcmpl-{raw.headers['x-request-id']}"
     assert reply.usage.dualread == [reply.choices[0].dualread]  # what is said is in the usage, too
     said = json.loads(raw.text)["choices"][0]["dualread"]
-    others = {"answer", "distance_percentile", "methods", "claims", "threshold", "abstain", "notes"}
+    others = {"answer", "distance_percentile", "methods", "answer_sets", "claims", "threshold", "abstain", "notes"}
     assert set(said) == {"confidence", "psr", "per"} | others
     assert data_url(study.image(1)) not in raw.text
     with pytest.raises(openai.NotFoundError, match="ends with /v1"):

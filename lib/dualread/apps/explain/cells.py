@@ -13,6 +13,8 @@ from typing import Any
 import polars as pl
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.evaluation.answer_sets import GROUP_PREFIX
+from dualread.reporting.tables.subgroups import WORST
 from dualread.store.manifest import Manifest
 from dualread.store.place import Target
 from dualread.store.store import Store
@@ -36,6 +38,14 @@ class PrintedCell:
         """The words that identify the cell."""
         columns = takewhile(lambda column: column not in _VALUES, self.row)
         return ",".join(self.row[column] for column in columns if column != "table" and self.row[column])
+
+    @property
+    def group(self) -> tuple[str, str | None] | None:
+        """The column and value of the group of answers that it is about; None as value for questions without one."""
+        if self.row.get("by"):
+            return self.row["by"], self.row["group"] or None
+        by, _, group = self.row.get("subset", "").removeprefix(GROUP_PREFIX).partition("=")
+        return (by, group or None) if self.row.get("subset", "").startswith(GROUP_PREFIX) else None
 
     def has(self, word: str) -> bool:
         """Return whether a word is a value of the row, or names one (`slake`, `dataset=slake`)."""
@@ -101,7 +111,7 @@ class MethodRun:
     Attributes:
         estimate: Its row of the collected metrics.
         members: The rows of the single data sets that `estimate` is the mean of; empty for a single data set.
-        kind: "metrics" or "costs", the kind of artifact that holds the estimate.
+        kind: "metrics", "costs" or "subgroups", the kind of artifact that holds the estimate.
         key: The key of that artifact.
     """
 
@@ -137,6 +147,8 @@ def runs_of(cell: PrintedCell, target: Target, store: Store) -> list[MethodRun]:
     keys = target.manifest.input_keys
     if "contrasts" in keys:
         keys = store.manifest(keys["contrasts"]).input_keys
+    if of_groups := {name: key for name, key in keys.items() if name.startswith("subgroups/")}:
+        return _runs_of_group(cell, of_groups, store)
     if "metrics" not in keys or not all(cell.row.get(name) for name in ("backbone", "dataset", "method", "metric")):
         return []
     collected = store.manifest(keys["metrics"])
@@ -180,6 +192,20 @@ def _runs_of_method(method: str, cell: PrintedCell, collected: Manifest, store: 
         rows = [part for part in below if (part["actor"], part["seed"]) == (row["actor"], row["seed"])]
         kind, key = _source(collected, row, [*rows, row][0], store)
         runs.append(MethodRun(estimate=row, members=rows, kind=kind, key=key))
+    return runs
+
+
+def _runs_of_group(cell: PrintedCell, keys: Mapping[str, str], store: Store) -> list[MethodRun]:
+    """Return the run of a cell of the table `subgroups`; what it says of the worst group is from that group's row."""
+    of_run = {name: cell.row[name] for name in ("backbone", "seed", "method")}
+    named = {name: cell.row[name] for name in ("dataset", "by")} | {"metric": cell.row["metric"].removeprefix(WORST)}
+    runs = []
+    for name, key in keys.items():
+        _, backbone, _, seed, method = name.split("/")
+        if {"backbone": backbone, "seed": seed, "method": method} == of_run and cell.row["mean"]:
+            rows = read_rows(store.entry(key) / "subgroups.parquet", **named)
+            of_group = [{**row, "split": "test"} for row in rows if row["group"] == (cell.row["group"] or None)]
+            runs += [MethodRun(estimate=row, members=[], kind="subgroups", key=key) for row in of_group]
     return runs
 
 

@@ -8,12 +8,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dualread.apps.explain.cells import MethodRun, PrintedCell, find_cell, read_rows, recomputed, runs_of
 from dualread.errors import ArtifactError, ConfigError
 from dualread.evaluation import conditions
 from dualread.plugins import load_module
+from dualread.readers.replies import choice_probabilities
+from dualread.reporting.tables.subgroups import WORST
+from dualread.stages._joined import read_groups
 from dualread.store.differences import described
 from dualread.store.graph import Graph, Lineage
 from dualread.store.manifest import Manifest
@@ -46,7 +50,7 @@ def explain_cell(
     yield from _arithmetic(cell, runs)
     yield f"  code: {', '.join(_code(cell, target))}"
     shards = sorted(_shards(cell, runs))
-    chain = Chain(store, shards)
+    chain = Chain(store, {*shards, *_choosing(cell, runs, store)})
     if not runs:
         yield from chain.lines(target.manifest.key, "table", "  ")
     for run in runs:
@@ -57,11 +61,11 @@ def explain_cell(
     yield from ["", f"made with {chain.versions()}"]
     if sample_id is not None:
         shards = [shard for shard in shards if sample_id.startswith(f"{'/'.join(shard)}/")] or shards
-    with_rows = [run for run in runs if run.kind == "metrics"]
+    with_rows = [run for run in runs if run.kind in ("metrics", "subgroups")]
     for run in with_rows if sample_id is not None else with_rows[:1]:
         shard = "/".join(shards[0])
         yield from ["", f"{run.estimate['method']}, seed {run.estimate['seed']}, {shard}:"]
-        yield from (f"  {line}" for line in _questions(run.key, store, shard, sample_id, n_rows))
+        yield from (f"  {line}" for line in _questions(run.key, store, shard, sample_id, n_rows, cell))
 
 
 def _arithmetic(cell: PrintedCell, runs: Sequence[MethodRun]) -> Iterator[str]:
@@ -84,7 +88,7 @@ def _code(cell: PrintedCell, target: Target) -> Iterator[str]:
     declared = [
         (*meaning, (file == of_conditions) == is_condition, place)
         for file in (*sorted(of_conditions.parent.glob("*.py")), table)
-        for *meaning, place in _declarations(file, cell.row.get("metric") or "")
+        for *meaning, place in _declarations(file, (cell.row.get("metric") or "").removeprefix(WORST))
     ]
     if declared:
         yield f"metric {max(declared)[-1]}"
@@ -116,6 +120,14 @@ def _shards(cell: PrintedCell, runs: Sequence[MethodRun]) -> set[tuple[str, str]
         splits = [cell.row["split"]] if cell.row.get("split") else ["train", "validation", "test"]
         return {(cell.row["dataset"], split) for split in splits}
     return {(row["dataset"], row["split"]) for row in rows}
+
+
+def _choosing(cell: PrintedCell, runs: Sequence[MethodRun], store: Store) -> Iterator[tuple[str, str]]:
+    """Yield the (data set, split) whose answers have chosen the threshold that a cell rests on."""
+    if re.search(r"_at_(risk|miss)_\d+$", cell.row.get("metric") or ""):
+        for run in runs:
+            dataset, _, split = store.manifest(run.key).action.spec["thresholds_from"].partition("/")
+            yield dataset, split or "validation"  # of groups, the data set alone is said
 
 
 class Chain(Lineage):
@@ -174,13 +186,22 @@ def _shard(name: str) -> tuple[str, str] | None:
     return (rest[0], rest[1]) if kind != "parent" and len(rest) >= 2 else None
 
 
-def _questions(key: str, store: Store, shard: str, sample_id: str | None, n_rows: int) -> Iterator[str]:
+def _questions(
+    key: str, store: Store, shard: str, sample_id: str | None, n_rows: int, cell: PrintedCell
+) -> Iterator[str]:
     """Yield lines about one question of a run's metrics, or about the first `n_rows`: donor, answers, confidences."""
     metrics = store.manifest(key)
     folders = {name: store.entry(key) for name, key in metrics.input_keys.items()}
     folder = folders[f"manifest/{shard}"]
     rows = read_rows(folder / "manifest.parquet")
-    chosen = rows[:n_rows] if sample_id is None else [row for row in rows if row["sample_id"] == sample_id]
+    chosen = [row for row in rows if row["sample_id"] == sample_id]
+    if sample_id is None:
+        chosen = rows
+        if cell.group is not None:
+            by, group = cell.group
+            of_questions = dict(read_groups({"manifest": folder}, "manifest", [by]).iter_rows())
+            chosen = [row for row in rows if of_questions[row["sample_id"]] == group]
+        chosen = chosen[:n_rows]
     if not chosen and sample_id is not None:
         known = [row["sample_id"] for row in rows]
         listed = ", ".join(get_close_matches(sample_id, known, n=5) or known[:5])
@@ -198,6 +219,7 @@ def _questions(key: str, store: Store, shard: str, sample_id: str | None, n_rows
             f" {question['source_row']} of the official file, image {question['image_id']}"
         )
         yield from (f"  {folder / file}" for file in question["image_files"])
+        yield from _choices(metrics, folders, shard, name, cell)
         if f"pairs/{shard}" in folders:
             for pair in read_rows(folders[f"pairs/{shard}"] / "pairs.parquet", sample_id=name):
                 yield (
@@ -206,6 +228,18 @@ def _questions(key: str, store: Store, shard: str, sample_id: str | None, n_rows
                 )
         for condition in sorted(conditions, key=lambda condition: (condition != "original", condition)):
             yield from _answers(metrics, store, f"{shard}/{condition}", name)
+
+
+def _choices(
+    metrics: Manifest, folders: Mapping[str, Path], shard: str, sample_id: str, cell: PrintedCell
+) -> Iterator[str]:
+    """Yield a line about the choices of a question, where the cell is about answer sets."""
+    view = f"view/{metrics.action.spec.get('choices')}/{shard}/original"
+    if (cell.row.get("metric") or "").startswith("set_") and view in folders:
+        scored = read_rows(folders[view] / "choices.parquet", sample_id=sample_id)
+        log_probs = {row["choice"]: np.array([row["log_prob"]]) for row in scored}
+        shares = zip(log_probs, choice_probabilities(log_probs, 1)[0], strict=False)
+        yield f"  choices: {', '.join(f'{name} {p:.4f}' for name, p in shares) or 'none'}"
 
 
 def _answers(metrics: Manifest, store: Store, shard: str, sample_id: str) -> Iterator[str]:

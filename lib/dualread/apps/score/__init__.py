@@ -75,7 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_choice(parser)
     parser.add_argument("--image", type=Path, nargs="+", help="the image file, or several in their order")
     parser.add_argument("--question", help="the question about it")
-    parser.add_argument("--options", nargs=4, metavar="TEXT", help="the options of a multiple-choice question")
+    parser.add_argument("--options", nargs="+", metavar="TEXT", help="the options of a multiple-choice question")
+    parser.add_argument(
+        "--answer-type", choices=("open", "closed"), help="closed: the choices are yes and no, for answer sets"
+    )
     parser.add_argument(
         "--donor",
         type=Path,
@@ -150,14 +153,16 @@ def run(options: argparse.Namespace) -> int:
     scorer = Scorer.load(**choice, **reading, batch_size=options.batch_size)
     if asked is not None:
         return lines.score(scorer, asked, options.out)
-    scored = scorer(options.image, options.question, options=options.options or (), donor=options.donor)
+    choices = {"options": options.options or (), "answer_type": options.answer_type}
+    scored = scorer(options.image, options.question, **choices, donor=options.donor)
     print(json.dumps(scored.to_json(), ensure_ascii=False) if options.json else lines.text(scored, scorer.method))
     return 0
 
 
 def _check(options: argparse.Namespace) -> None:
     single = {"--image": options.image, "--question": options.question, "--donor": options.donor}
-    stated = [name for name, value in {**single, "--options": options.options}.items() if value is not None]
+    of_choices = {"--options": options.options, "--answer-type": options.answer_type}
+    stated = [name for name, value in {**single, **of_choices}.items() if value is not None]
     if options.input is not None and stated:
         raise ConfigError(f"{', '.join(stated)} beside --input: expected the questions of the file, or a single one.")
     if options.input is None and (missing := [name for name in ("--image", "--question") if single[name] is None]):

@@ -17,7 +17,6 @@ from dualread.errors import ConfigError
 from dualread.grading.answers import graded_answer, graded_claim
 from dualread.grading.canonical import question_key
 from dualread.grading.claim_labels.base import claim_id
-from dualread.grading.options import choices_by_name
 from dualread.grading.parse import text_after_thinking
 from dualread.grading.spans.base import Span
 from dualread.models import prompts
@@ -45,6 +44,7 @@ _LOG_PROBS = pl.List(pl.List(pl.Float32))
 class Answered:
     """An actor's answers: the text of an answer is None if it has no valid one; `answers` are what readers see, without
     the views, which are there by name. Readers of claims see a row per claim, and `claims` says where they are.
+    `choices` are those of the questions, as in `ShownQuestion`.
     """
 
     completions: Sequence[Completion]
@@ -52,6 +52,7 @@ class Answered:
     parse_status: Sequence[str]
     answers: Answers
     views: Mapping[str, ViewAnswers]
+    choices: Sequence[Mapping[str, str]]
     claims: Sequence[Sequence[Span]] | None = None
 
 
@@ -124,7 +125,7 @@ class OpenActor:
         requests = {
             (i, draw): question_request(question, view.prompt.name, answer=texts[i], image=view.image, draw=draw)
             for i, question in enumerate(asked)
-            if (not places_answer or texts[i] is not None) and (question.options or not needs_options)
+            if (not places_answer or texts[i] is not None) and (question.choices or not needs_options)
             for draw in draws
         }
         chosen = list(requests.values())
@@ -138,7 +139,7 @@ class OpenActor:
             return ViewAnswers(name=view.name, source=source, rows=answered.answers.rows)
         if view.choices is not None:
             ids = [committed[i].token_ids for i, _ in requests]
-            named = [choices_by_name(asked[i].options, None) for i, _ in requests] if view.choices.options else ()
+            named = [asked[i].choices for i, _ in requests] if needs_options else ()
             scored = score_choices(self._engine, chosen, ids, view.choices, self._thinking_ends, named)
             of_row = {i: scores.log_probs for (i, _), scores in zip(requests, scored, strict=True)}
             names = dict.fromkeys(name for log_probs in of_row.values() for name in log_probs)
@@ -244,6 +245,7 @@ def as_answered(
         parse_status=[row["parse_status"] for row in graded],
         answers=answers,
         views={},
+        choices=[question.choices for question in asked],
         claims=claims,
     )
 

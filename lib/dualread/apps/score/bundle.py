@@ -2,7 +2,8 @@
 
 An exported folder, a bundle, has everything that scoring needs:
 
-bundle.json         what the readers are of, how the actor is asked, and the sha256 of each reader
+bundle.json         what the readers are of, how the actor is asked, the sha256 of each reader; and thresholds
+                    of answer sets
 readers/            one <method>.safetensors for each method
 thresholds.json     the thresholds that were chosen on validation, for each method
 metrics.csv         the study's metrics of these methods, in full precision
@@ -19,13 +20,14 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.evaluation.answer_sets import SetThreshold
 from dualread.evaluation.thresholds import Threshold
 from dualread.limits import HEADER_BYTES, JSON_BYTES, check_size
 from dualread.models.adapters import is_adapter
@@ -44,10 +46,12 @@ READERS = "readers"
 _BUNDLE, _THRESHOLDS = "bundle.json", "thresholds.json"
 _AGAIN = "Export the bundle again, or download it again."
 
+T = TypeVar("T", Threshold, SetThreshold)
 
-def _confidence(threshold: Threshold) -> Threshold:
+
+def _probability(threshold: T) -> T:
     if threshold.value is not None and not 0 <= threshold.value <= 1:
-        raise ValueError(f"the threshold {threshold.value} is no confidence from 0 to 1")
+        raise ValueError(f"the threshold {threshold.value} is no probability from 0 to 1")
     return threshold
 
 
@@ -65,8 +69,10 @@ class Bundle(Section):
     """The sha256 of each method's reader."""
     scoring: dict[str, Any]
     """What the readers depend on, see `readers.requirements.Requirements`, without views."""
-    thresholds: list[Annotated[Threshold, AfterValidator(_confidence)]]
+    thresholds: list[Annotated[Threshold, AfterValidator(_probability)]]
     """The thresholds of all methods."""
+    answer_sets: list[Annotated[SetThreshold, AfterValidator(_probability)]] = Field(default=[])
+    """The thresholds of answer sets; not written where there are none."""
 
 
 def is_bundle(path: Path) -> bool:
@@ -96,7 +102,7 @@ def copy_readers(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
 
 def write_bundle(folder: Path, bundle: Bundle) -> None:
     """Write bundle.json and thresholds.json."""
-    known = bundle.model_dump()
+    known = bundle.model_dump(exclude_defaults=True)
     for name, value in ((_THRESHOLDS, known.pop("thresholds")), (_BUNDLE, known)):
         text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         (folder / name).write_text(text, encoding="utf-8")
@@ -128,6 +134,7 @@ class ReaderSource:
         method: The method whose reader gives the confidence.
         files: Of the readers, by method.
         thresholds: The thresholds that travel with the readers; none with a bare file.
+        answer_sets: The thresholds of answer sets that do.
         checkpoint: The actor, where it travels with the readers.
         bundle: The exported folder; None for a bare reader.
         plugins: Other packages whose plugins these files may name, because the user has named the packages.
@@ -137,6 +144,7 @@ class ReaderSource:
     method: str
     files: Mapping[str, Path]
     thresholds: Sequence[Threshold] = ()
+    answer_sets: Sequence[SetThreshold] = ()
     checkpoint: Path | None = None
     bundle: Path | None = None
     plugins: Sequence[str] = ()
@@ -211,6 +219,7 @@ def find(
             method=bundle.method,
             files=files,
             thresholds=bundle.thresholds,
+            answer_sets=bundle.answer_sets,
             checkpoint=actor if actor.is_dir() else None,
             bundle=path,
             plugins=plugins,

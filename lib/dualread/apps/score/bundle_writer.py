@@ -34,6 +34,7 @@ from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
 from dualread.errors import ConfigError, DualReadError, did_you_mean, in_a_line
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
+from dualread.evaluation.answer_sets import SetThreshold
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.statistics.drift import VALIDATION, write_validation
 from dualread.evaluation.thresholds import EMPIRICAL, Threshold
@@ -134,9 +135,11 @@ def export(
         shutil.rmtree(out / folder, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     dataset = readers[method].provenance["examples"]["dataset"]
-    tested = metrics.filter(**dict(zip(_RUN, run, strict=True)), dataset=dataset, split="test")
-    rows = tested.filter(pl.col("method").is_in(list(readers))).iter_rows(named=True)
     order = list(readers)
+    of_run = metrics.filter(
+        pl.col("method").is_in(order), **dict(zip(_RUN, run, strict=True)), dataset=dataset, subset="all"
+    )
+    tested, chosen_on = (of_run.filter(split=split).iter_rows(named=True) for split in ("test", "validation"))
     bundle = Bundle(
         format=1,
         study=study.name,
@@ -147,8 +150,11 @@ def export(
         readers=copy_readers({name: source.files[name] for name in readers}, out),
         scoring=required.model_copy(update={"views": ()}).model_dump(),
         thresholds=sorted(
-            filter(None, map(Threshold.of_metric, rows)),
+            filter(None, map(Threshold.of_metric, tested)),
             key=lambda t: (order.index(t.method), t.rule != EMPIRICAL, t.target_risk_percent),
+        ),
+        answer_sets=sorted(
+            filter(None, map(SetThreshold.of_metric, chosen_on)), key=lambda t: (order.index(t.method), t.miss_percent)
         ),
     )
     write_bundle(out, bundle)

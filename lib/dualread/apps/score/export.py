@@ -74,6 +74,8 @@ def run(options: argparse.Namespace) -> int:
         f"{len(items)} {word}{'s' * (len(items) != 1)}"
         for word, items in {"reader": bundle.readers, "threshold": bundle.thresholds}.items()
     )
+    if bundle.answer_sets:
+        counts += f", {len(bundle.answer_sets)} of answer sets"
     print(f"wrote {options.out}: {counts}, {with_actor}")
     if options.push:
         commit = _push(options.out, options.push)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dualread.apps.score.results import Claim, Failed, Question, Reading, Scored
+from dualread.apps.score.results import AnswerSet, Claim, Failed, Question, Reading, Scored
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.text import aligned
 from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded, with_images
@@ -71,7 +71,10 @@ def read_rows(file: Path) -> list[QuestionRow]:
 
 
 _PICTURE = "a path, or the bytes of an image, or a list of them"
-_KINDS = (("image", Path | bytes, _PICTURE), ("question", str, "a text"), ("donor", Path | bytes, _PICTURE))
+_KINDS = (
+    *(("image", Path | bytes, _PICTURE), ("question", str, "a text"), ("donor", Path | bytes, _PICTURE)),
+    ("answer_type", str, "open or closed"),
+)
 
 
 def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
@@ -89,7 +92,7 @@ def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str,
     name = record.get("id") if type(record.get("id")) is int else formed.get("id")
     text = json.dumps(record, sort_keys=True, ensure_ascii=False, default=plain)
     row = QuestionRow(number=number, text=text, id=name)
-    asked: dict[str, Any] = {"question": formed.get("question")}
+    asked: dict[str, Any] = {name: formed.get(name) for name in ("question", "answer_type")}
     asked |= {name: picture(image_in(formed.get(name))) for name in ("image", "donor")}
     options = formed.get("options") or []
     is_list = isinstance(options, Sequence) and FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS
@@ -185,6 +188,7 @@ def text(scored: Scored, method: str) -> str:
             if name != method
         ),
         ["decision", f"{_DECISIONS[scored.decision.keep]}: {scored.decision.reason}"],
+        *([f"answer set, miss {answer_set.miss_percent}%", _options(answer_set)] for answer_set in scored.answer_sets),
     ]
     if scored.donor is not None:
         rows += [
@@ -194,6 +198,17 @@ def text(scored: Scored, method: str) -> str:
         ]
     rows += [["note", note] for note in scored.notes]
     return "\n".join(aligned(rows, numbers=()))
+
+
+def _options(answer_set: AnswerSet) -> str:
+    """Return the choices in a set, and then the others, with their probabilities."""
+    if answer_set.reason is not None:
+        return f"none: {answer_set.reason}"
+    inside, outside = (
+        ", ".join(f"{option.text} {option.probability:.4f}" for option in answer_set.options if option.in_set == is_in)
+        for is_in in (True, False)
+    )
+    return f"{{{inside}}}" + (f"  not {outside}" if outside else "")
 
 
 def _confidence(reading: Reading | Claim) -> str:

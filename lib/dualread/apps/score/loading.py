@@ -18,12 +18,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from dualread import plugins
 from dualread.apps.score import ScorerChoice, distance
+from dualread.apps.score.answer_sets import check_sets
 from dualread.apps.score.bundle import ReaderSource, check_is_own, find, find_checkpoint
 from dualread.apps.score.claims import check_claims
 from dualread.apps.score.distance import StateDistances
 from dualread.apps.score.readings import check_widths, features_of
 from dualread.digests import digest_of
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.evaluation.answer_sets import SetThreshold
 from dualread.evaluation.thresholds import Threshold, deciding
 from dualread.models import prompts
 from dualread.models.adapters import is_adapter, merge
@@ -141,6 +143,7 @@ class LoadedScorer(Generic[A]):
         digest: Digest of all that a result depends on besides the question.
         bundle: The exported folder; None for a bare reader.
         distances: What validation states were like; None where that does not travel with the readers of states.
+        set_thresholds: Those of answer sets that travel with the readers.
     """
 
     actor: A
@@ -154,6 +157,7 @@ class LoadedScorer(Generic[A]):
     digest: str
     bundle: Path | None = None
     distances: StateDistances | None = None
+    set_thresholds: Sequence[SetThreshold] = ()
 
     @property
     def reads_states(self) -> bool:
@@ -175,6 +179,8 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     for needs in required.values():
         check_is_own(needs, source.where)
     states = [needed for reader in readers.values() if (needed := states_of(reader, where=source.where))]
+    set_thresholds = [candidate for candidate in source.answer_sets if candidate.method in readers]
+    check_sets(readers, set_thresholds, source.where)
     of_method = [candidate for candidate in source.thresholds if candidate.method == source.method]
     threshold = deciding(of_method, choice.target_risk_percent, certified=choice.certified)
     asked = _in_common(required, source.where)
@@ -210,11 +216,13 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
         notes=tuple(notes),
         bundle=source.bundle,
         distances=distances,
+        set_thresholds=set_thresholds,
         digest=digest_of(
             [
                 {name: sha256_file(source.files[name]) for name in readers},
                 *(source.method, files, asked.prompt.model_dump(), None if threshold is None else asdict(threshold)),
                 *([] if distances is None else [distances.distances.tolist()]),
+                *map(asdict, set_thresholds),
             ]
         ),
     )

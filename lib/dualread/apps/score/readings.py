@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dualread.apps.score.answer_sets import answer_sets
 from dualread.apps.score.answering import Answered
 from dualread.apps.score.claims import NO_CONFIDENCE
 from dualread.apps.score.distance import StateDistances
 from dualread.apps.score.results import Claim, Confidence, Reading
 from dualread.errors import ArtifactError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
+from dualread.evaluation.answer_sets import SetThreshold
 from dualread.evaluation.thresholds import Decision, Threshold, decide
 from dualread.grading.answers import why_no_answer
 from dualread.models.replay.forward import TENSORS, VECTORS
@@ -47,12 +49,13 @@ def readings(
     answered: Answered,
     distances: StateDistances | None = None,
     threshold: Threshold | None = None,
+    set_thresholds: Sequence[SetThreshold] = (),
 ) -> list[Reading]:
     """Return what the readers say about each answer, or about each claim of it; the confidence is that of `method`.
 
     An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason. With
     `distances`, each reading says how unlike the validation questions its question is. The `threshold` decides about
-    claims.
+    claims, and `set_thresholds`, of methods among the readers, about answer sets.
 
     Raises:
         ReaderError: A reader does not fit the actor's states.
@@ -64,6 +67,7 @@ def readings(
     if distances is not None and finite and answered.claims is None:
         states = answered.answers.features("h_pre")[finite]
         percentiles = dict(zip(finite, distances.percentiles(states).tolist(), strict=True))
+    sets = answer_sets(readers, set_thresholds, answered)
     of_row, read = iter(judged), []
     for i, (completion, text) in enumerate(zip(answered.completions, answered.texts, strict=True)):
         if answered.claims is None:
@@ -82,6 +86,7 @@ def readings(
                 finish_reason=completion.finish_reason,
                 **of_answer,
                 distance_percentile=percentiles.get(i),
+                answer_sets=sets[i],
                 claims=claims,
             )
         )

@@ -7,14 +7,15 @@ answer.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, get_args
 
 from dualread.data.given_images import read
 from dualread.data.images import Decoded, content_sha256
 from dualread.data.questions.markup import Markup, control_tokens
 from dualread.errors import DataError
 from dualread.evaluation.thresholds import Decision
-from dualread.schema.base import TOGETHER
+from dualread.grading.options import choices_by_name
+from dualread.schema.base import TOGETHER, AnswerType
 from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 
 if TYPE_CHECKING:
@@ -37,12 +38,15 @@ class Question:
             order in which the reader's study shows them.
         question: The question, verbatim.
         options: The two to ten options of a multiple-choice question; empty for other questions.
+        answer_type: "closed" for a question without options whose choices are yes and no, for methods that read the
+            probabilities of a question's choices; "open" or None for others. The actor is asked in the same way.
         donor: Another image, or a list of as many, about which the same question is asked as well.
     """
 
     image: "GivenImage | Sequence[GivenImage]"
     question: str
     options: Sequence[str] = ()
+    answer_type: str | None = None
     donor: "GivenImage | Sequence[GivenImage] | None" = None
 
 
@@ -56,6 +60,7 @@ class ShownQuestion:
         roles: The role of each image.
         question: The question.
         options: The options of a multiple-choice question, or none.
+        choices: The choices by name: its options by their letters, or yes and no; none of other questions.
         notes: What a person has to know about how the image is shown.
     """
 
@@ -64,6 +69,7 @@ class ShownQuestion:
     roles: Sequence[str]
     question: str
     options: tuple[str, ...]
+    choices: Mapping[str, str]
     notes: tuple[str, ...] = ()
 
     @property
@@ -87,8 +93,8 @@ def shown(
 
     Raises:
         DataError: The question is no text, empty, or contains a control token of the model or other markup of
-            chats; there are one option or more than ten; an image cannot be read; or there are more images, or fewer,
-            than in the reader's study.
+            chats; there are one option or more than ten, or another answer type; an image cannot be
+            read; or there are more images, or fewer, than in the reader's study.
     """
     options = asked.options
     if isinstance(options, str) or not all(isinstance(text, str) for text in (asked.question, *options)):
@@ -97,6 +103,8 @@ def shown(
         raise DataError("the question is empty. Expected a text such as 'Is there a lesion?'.")
     if options and not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
         raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
+    if asked.answer_type not in (None, *get_args(AnswerType)):
+        raise DataError(f"answer_type {asked.answer_type!r:.100}: expected {' or '.join(get_args(AnswerType))}.")
     check_texts([asked.question, *options], encoder.tokenizer)
     sources: list[Any] = list(image) if isinstance(image, list | tuple) else [image]
     roles, images, notes = required.roles(len(sources)), [], []
@@ -110,6 +118,7 @@ def shown(
         roles=roles,
         question=asked.question,
         options=tuple(asked.options),
+        choices=choices_by_name(asked.options, asked.answer_type),
         notes=tuple(notes),
     )
 
@@ -169,6 +178,37 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SetOption:
+    """A choice of a question: its text, its probability among all of them, and whether it is in the answer set."""
+
+    text: str
+    probability: float
+    in_set: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSet:
+    """Which choices of a question are likely enough for the right one to be among them (`evaluation.answer_sets`).
+
+    Attributes:
+        method: The method whose probabilities these are.
+        miss_percent: In how many of 100 new images of the validation questions' source a set misses the right choice,
+            at most.
+        threshold: The smallest probability in a set; None if there is none, and then `in_set` is None, too.
+        n_clusters: The number of images or patients that chose it.
+        options: The question's options, or yes and no, in their order; none of other questions.
+        reason: Why there is no set; None if there is one, which may be empty.
+    """
+
+    method: str
+    miss_percent: int
+    threshold: float | None
+    n_clusters: int
+    options: Sequence[SetOption]
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """An actor's answer about one image, and how far it can be trusted.
 
@@ -186,6 +226,8 @@ class Reading:
             is one.
         distance_percentile: How unlike the validation questions this one is to the model, from 0 to 100 (see
             `distance`); None where the readers bring nothing to tell it, or a state is not finite.
+        answer_sets: The answer set of the question for each threshold of such sets that travels with the methods that
+            were asked for. It does not depend on the answer.
         claims: The claims of a report, for a reader that judges claims: it has no confidence in the report as a whole.
             None for a reader of whole answers.
     """
@@ -200,6 +242,7 @@ class Reading:
     methods: Mapping[str, Confidence]
     reason: str | None = None
     distance_percentile: float | None = None
+    answer_sets: Sequence[AnswerSet] = ()
     claims: Sequence[Claim] | None = None
 
 

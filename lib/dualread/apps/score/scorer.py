@@ -121,6 +121,7 @@ class Scorer:
         question: str,
         *,
         options: Sequence[str] = (),
+        answer_type: str | None = None,
         donor: "GivenImage | Sequence[GivenImage] | None" = None,
     ) -> Scored:
         """Answer a question about an image, and say how far the answer can be trusted.
@@ -131,13 +132,15 @@ class Scorer:
                 for a reader of a study whose questions show several.
             question: The question.
             options: The two to ten options of a multiple-choice question; none for other questions.
+            answer_type: "closed" if the choices of a question without options are yes and no, see `Question`.
             donor: Another image, about which the same question is asked as well.
 
         Raises:
             DataError: An image cannot be read, or the question is empty, too long, or contains control tokens.
             ReaderError: A reader does not fit the actor's states.
         """
-        return self.together([Question(image=image, question=question, options=options, donor=donor)])[0]
+        asked = Question(image=image, question=question, options=options, answer_type=answer_type, donor=donor)
+        return self.together([asked])[0]
 
     def each(self, questions: Iterable[Question]) -> Iterator[Scored | Failed]:
         """Yield the result of each question, in order; a question that fails says why and stops no other one."""
@@ -156,7 +159,8 @@ class Scorer:
             if asked.donor is not None
         }
         answered = loaded.actor.answer([*originals, *donors.values()], loaded.views, states=loaded.reads_states)
-        read = readings(loaded.readers, loaded.method, answered, loaded.distances, loaded.threshold)
+        judging = (loaded.distances, loaded.threshold, loaded.set_thresholds)
+        read = readings(loaded.readers, loaded.method, answered, *judging)
         donor_of = dict(zip(donors, read[len(originals) :], strict=True))
         return [
             Scored(

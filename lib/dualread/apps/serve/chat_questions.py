@@ -76,9 +76,10 @@ class RequestReader:
         in_last = [part for part in last.parts if isinstance(part, str)]
         together = len(last.parts) == len(in_last) + len(images)
         alone = last.role == "user" and self._required.fits(len(images)) and together and len(in_last) > 0
-        own_prompt, options = sent.dualread.own_prompt, tuple(sent.dualread.options)
-        if options and (not alone or own_prompt):
-            raise DataError("options: expected with one question about an image, which the readers' prompt asks.")
+        own_prompt, options, kind = sent.dualread.own_prompt, tuple(sent.dualread.options), sent.dualread.answer_type
+        if (options or kind) and (not alone or own_prompt):
+            field = "options" if options else "answer_type"
+            raise DataError(f"{field}: expected with one question about an image, which the readers' prompt asks.")
         question, row, is_prompt, required = None, name, False, self._required.prompt.name
         if alone:
             field, pictures = "\n".join(in_last), [image.decoded for image in images]
@@ -86,7 +87,7 @@ class RequestReader:
             is_prompt = field.startswith(before) and field.endswith(after) and len(field) > len(before) + len(after)
             if is_prompt and not own_prompt:  # the question is what is at its place
                 field = field[len(before) : len(field) - len(after)]
-            asked = Question(image=pictures, question=field, options=options)
+            asked = Question(image=pictures, question=field, options=options, answer_type=kind)
             question = shown(asked, pictures, self._encoder, self._required)
             request = question_request(question, required)
             if earlier and (own_prompt or [(turn.role, *turn.parts) for turn in earlier] != list(request.before)):

@@ -131,6 +131,7 @@ def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
             name: {"confidence": _finite(judged.confidence), "score": _finite(judged.score), "imputed": judged.imputed}
             for name, judged in reading.methods.items()
         },
+        "answer_sets": [] if reading is None else [asdict(answer_set) for answer_set in reading.answer_sets],
         "claims": claims,
         "threshold": None if threshold is None else _threshold(threshold, decision, kind),
         "abstain": None if decision is None or decision.keep is None else not decision.keep,
@@ -144,6 +145,7 @@ def of_abstention(abstained: Abstained) -> dict[str, Any]:
         **dict.fromkeys(("answer", "confidence", "per", "distance_percentile", "claims", "threshold")),
         "psr": abstained.psr,
         "methods": {},
+        "answer_sets": [],
         "abstain": True,
         "notes": [refusal(abstained), *abstained.notes],
     }

@@ -298,7 +298,8 @@ class AnsweringService:
             with self.requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
                 answered = self._actor.read(asked, finished, self.loaded.views)
             loaded = self.loaded
-            judged = readings(loaded.readers, loaded.method, answered, loaded.distances, loaded.threshold)
+            judging = (loaded.distances, loaded.threshold, loaded.set_thresholds)
+            judged = readings(loaded.readers, loaded.method, answered, *judging)
             return {id(event): reading for event, reading in zip(finished, judged, strict=True)}
         except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
             if len(finished) == 1:

@@ -20,6 +20,7 @@ from dualread import limits
 from dualread.data.given_images import read as read_image
 from dualread.data.images import Decoded, n_pixels
 from dualread.errors import DataError
+from dualread.schema.base import AnswerType
 from dualread.schema.data import CtWindows
 
 _HEAD = re.compile(r"data:[^,]{0,500}?;base64\s*,", re.ASCII | re.IGNORECASE)
@@ -154,6 +155,8 @@ class _Extension(_Sent):
     """The question's own name, for `--record`."""
     options: Annotated[list[_Text], Field(max_length=limits.SENT_OPTIONS)] = []
     """The options of a multiple-choice question."""
+    answer_type: AnswerType | None = None
+    """`closed` if the choices of a question without options are yes and no, for answer sets."""
     own_prompt: bool = False
     """Whether the text is the whole prompt."""
 

@@ -1,17 +1,25 @@
 """Answer sets of questions with choices: those that are likely enough for the right one to be among them.
 
 Not in the paper. Split conformal sets (`evaluation.answer_sets`) from the probabilities of each question's choices, for
-each share of questions that a set may miss (`metrics.miss_percent`), of methods that read these probabilities.
+each share of questions that a set may miss (`metrics.miss_percent`), of methods that read these probabilities. With
+`subgroups` of the study, all questions of a data set stand above the groups of each column.
 """
 
-from dualread.evaluation.answer_sets import set_metric
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from dualread.evaluation.answer_sets import GROUP_PREFIX, set_metric
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables import _sheet as sheet
+from dualread.reporting.tables.cells import PrintedTable
 from dualread.reporting.tables.entries import Gap
+from dualread.reporting.tables.values import Key, Value
+from dualread.schema.tables import Layout
 
 OF_CHOICES = True  # a study says how often sets may miss
 
 _COUNTS = {"with_choices": "𝑛", "without": "None", "unknown": "Other"}
+_N = "set_questions_with_choices"
 _HEADS = {"threshold": "𝑝≥", "coverage": "Right in", "mean_size": "Size↓", "empty": "Empty", "single": "Single↑"}
 
 
@@ -37,18 +45,41 @@ def _caption(at: sheet.RowContext) -> list[str]:
         "𝑛: questions with choices; None: without; Other: the right answer is none of the choices, in no other column. "
         "Right in: share of the sets that have the right choice. Size: choices per set. Empty, Single: shares of sets "
         "with none and with one.",
+        *([_ABOUT_GROUPS] if any(key.subset.startswith(GROUP_PREFIX) for key in at.values) else []),
         f"{sheet.SPREAD}. Intervals of the coverage are in metrics.parquet.",
     ]
 
 
-build = sheet.Sheet(
-    name="answer_sets",
-    rows=[
-        sheet.BACKBONES,
-        sheet.RowLevel(sheet.datasets, [sheet.Label("Dataset", lambda at: at.dataset.label)], gap=Gap.SMALL_SPACE),
-        sheet.METHODS,
-    ],
-    columns=_columns,
-    caption=_caption,
-    small=True,
+_ABOUT_GROUPS = (
+    "The threshold is one for all groups, so that a group can be covered more rarely than the title says, and others "
+    "more often."
 )
+
+
+def _groups(at: sheet.RowContext) -> Iterator[sheet.RowContext]:
+    """Yield all questions of a data set, and then its groups."""
+    here = at.key._replace(subset="", metric=_N)
+    names = {"all", *(key.subset for key in at.values if key._replace(subset="") == here)}
+    return (replace(at, subset=name) for name in sorted(names, key=lambda name: (name != "all", name)))
+
+
+def _group(at: sheet.RowContext) -> str:
+    by, _, group = at.subset.removeprefix(GROUP_PREFIX).partition("=")
+    return f"{by} {group or '(no value)'}" if at.subset.startswith(GROUP_PREFIX) else at.subset
+
+
+def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
+    """Return the table; it names groups where there are some."""
+    has_groups = any(key.subset.startswith(GROUP_PREFIX) for key in values)
+    return sheet.Sheet(
+        name="answer_sets",
+        rows=[
+            sheet.BACKBONES,
+            sheet.RowLevel(sheet.datasets, [sheet.Label("Dataset", lambda at: at.dataset.label)], gap=Gap.SMALL_SPACE),
+            sheet.METHODS,
+            *([sheet.RowLevel(_groups, [sheet.Label("Group", _group)])] if has_groups else []),
+        ],
+        columns=_columns,
+        caption=_caption,
+        small=True,
+    )(values, layout)

@@ -29,6 +29,7 @@ READS = "subgroups"
 _METRICS = (ACCURACY, AUROC, BRIER, NATURAL_CCG_AUC)
 _HEADS = {"threshold": "𝑐≥", "coverage": "Kept↑", "kept_risk": "Wrong↓"}
 _CERTIFIED = "certified_threshold_at_risk_"
+WORST = "worst_"  # before the metric of the worst group
 _NONE, _WORST = "(no value)", "worst group"
 _CSV = {name: column.dtype for name, column in SUBGROUPS.columns.items() if name not in ("study", "actor")}
 _CSV = {"table": pl.String, **{"mean" if name == "estimate" else name: dtype for name, dtype in _CSV.items()}}
@@ -75,7 +76,7 @@ def _cell(at: sheet.RowContext, metric: Metric, key: Key) -> Cell | None:
     if (value := at.values.get(key)) is None:
         return None
     if at.subset == _WORST:
-        key = key._replace(metric=f"worst_{key.metric}")
+        key = key._replace(metric=f"{WORST}{key.metric}")
     if value.mean is None:
         return Cell(key, value, DASH)
     row, p = value.row, value.row.get("p_holm")

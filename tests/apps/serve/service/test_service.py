@@ -83,6 +83,7 @@ def service(monkeypatch):
         "threshold": None,
         "notes": (),
         "distances": None,
+        "set_thresholds": (),
         "requirements": required,
     }
     made = module.AnsweringService(SimpleNamespace(actor=Actor(), **of))
