@@ -43,16 +43,28 @@ class Shown(Section):
     """The study's name, for captions."""
     units: dict[str, str] | None = None
     """What is resampled, by label of a data set: image, patient, or image set; read in the manifests by the stage."""
+    exchanged: dict[str, str] | None = None
+    """The role of the image that donors exchange alone, by label of a data set where they do."""
 
     def in_units(self, text: str) -> str:
-        """Return a text with what is resampled in place of {unit} and {units}; where it differs, with who has which."""
+        """Return a text with what is resampled in place of {unit} and {units}; where it differs, with who has which.
+
+        A text about CCG says where donors exchange one image of several.
+        """
+        by_role = (self.exchanged or {}).items() if "CCG" in text else ()
+        text += "".join(f" On {label}, the donor exchanges the {role} image alone." for label, role in by_role)
         unit_of = self.units or {"": "image"}
         units = list(dict.fromkeys(unit_of.values()))
         named = text.replace("{unit}", " or ".join(units)).replace("{units}", " or ".join(f"{unit}s" for unit in units))
         if named == text or len(units) == 1:
             return named
         labels = {unit: ", ".join(label for label in unit_of if unit_of[label] == unit) for unit in units}
-        return f"{named} Resampled are {'; '.join(f'{unit}s of {labels[unit]}' for unit in units)}."
+        stop = "" if named.endswith(".") else "."
+        return f"{named}{stop} Resampled are {'; '.join(f'{unit}s of {labels[unit]}' for unit in units)}."
+
+    def units_of(self, label: str) -> str:
+        """Return the word for what is resampled of a data set: images, patients, or image sets."""
+        return f"{(self.units or {}).get(label, 'image')}s"
 
 
 class Labeled(Section):

@@ -15,6 +15,7 @@ output:  metrics.parquet
 Predictions without rows say why there are none; every metric is then null, with this reason.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows, reason_of, write_table
 from dualread.artifacts.tensors import write_tensors
-from dualread.data.questions.roles import unit_of
+from dualread.data.questions.roles import OF_UNIT, unit_of
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
@@ -119,7 +120,8 @@ def _judged(
     clusters = tuple(sorted(drawn["cluster_id"].unique()))
     draws = ClusterDraws(names=(spec.study, *shard), cluster_ids=clusters, replicates=spec.metrics.bootstrap.replicates)
     estimates, kept = estimate(cell, draws, spec.metrics.further or ())
-    points = [
+    rows = [
+        *estimates,
         *family_rows(answers, manifest, draws),
         *threshold_rows(cell.answers, thresholds),
         *condition_rows(conditions, draws),
@@ -127,7 +129,10 @@ def _judged(
         *changed_rows(shard, manifest, inputs),
         *answer_set_rows(spec, shard, inputs),
     ]
-    rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *points)]
+    # Where nothing could be chosen on the validation answers, the reason counts what is resampled of those.
+    chosen_on = unit_of(read(inputs, f"manifest/{spec.thresholds_from}", MANIFEST, OF_UNIT))
+    units = (chosen_on if re.search("validation|calibration", row["reason"] or "") else unit_of(drawn) for row in rows)
+    rows = [{**row, "reason": in_unit(row["reason"], unit)} for row, unit in zip(rows, units, strict=True)]
     rows = [dict(of_scores(row)) for row in rows] if spec.uncalibrated else rows
     return rows, replace(kept, pairs={**kept.pairs, **of_reports}), (len(answers), n_pairs)
 
