@@ -101,8 +101,9 @@ def test_of_follow_ups_the_current_image_alone_is_exchanged(frames):
     (vrs,) = metrics.filter(subset="all", metric="vrs").to_dicts()
     assert vrs["n"] == pairs.height
     assert vrs["low"] < vrs["estimate"] < vrs["high"]
-    caption = (frames / "tables/intervals/intervals.tex").read_text()
-    assert "On Follow-ups, the donor exchanges the current image alone." in caption
+    captions = {name: (frames / f"tables/{name}/{name}.tex").read_text() for name in ("intervals", "main")}
+    assert captions["intervals"].count("On Follow-ups, donors exchange the current image alone.") == 1
+    assert "donors exchange" not in captions["main"]  # its pairs are of SLAKE, and of all that exchange all images
 
 
 def test_states_are_of_the_tokens_of_all_frames(frames):

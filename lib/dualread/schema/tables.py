@@ -43,16 +43,9 @@ class Shown(Section):
     """The study's name, for captions."""
     units: dict[str, str] | None = None
     """What is resampled, by label of a data set: image, patient, or image set; read in the manifests by the stage."""
-    exchanged: dict[str, str] | None = None
-    """The role of the image that donors exchange alone, by label of a data set where they do."""
 
     def in_units(self, text: str) -> str:
-        """Return a text with what is resampled in place of {unit} and {units}; where it differs, with who has which.
-
-        A text about CCG says where donors exchange one image of several.
-        """
-        by_role = (self.exchanged or {}).items() if "CCG" in text else ()
-        text += "".join(f" On {label}, the donor exchanges the {role} image alone." for label, role in by_role)
+        """Return a text with what is resampled in place of {unit} and {units}; where it differs, with who has which."""
         unit_of = self.units or {"": "image"}
         units = list(dict.fromkeys(unit_of.values()))
         named = text.replace("{unit}", " or ".join(units)).replace("{units}", " or ".join(f"{unit}s" for unit in units))
@@ -103,6 +96,8 @@ class LabeledDataset(Labeled):
     """A data set of the study; exactly one is in-distribution (`id`)."""
 
     id: bool
+    role: str | None = None
+    """The role of the image that donors exchange alone; None where they exchange all images."""
 
 
 class Layout(Shown):

@@ -140,11 +140,8 @@ class TableArtifacts(ArtifactPaths):
         """Return what a table prints besides numbers: entries in order, with their labels."""
         study, shards, tables = self._study, self._shards, self._tables
         contrasts = [table] if study.tables[table].method else list(study.contrasts)
-        shown = [study.datasets[name] for name in tables.datasets(table)]
-        exchanged = {entry.label: entry.pairing.role for entry in shown if entry.pairing and entry.pairing.role}
         return Layout(
             study=study.study,
-            exchanged=exchanged or None,
             backbones=tuple(
                 LabeledBackbone(name=name, label=backbone.label, seeds=tuple(tables.seeds(table, name)))
                 for name, backbone in study.backbones.items()
@@ -161,7 +158,12 @@ class TableArtifacts(ArtifactPaths):
                 for name in tables.rows(table)
             ),
             datasets=tuple(
-                LabeledDataset(name=name, label=study.datasets[name].label, id=name == shards.in_distribution)
+                LabeledDataset(
+                    name=name,
+                    label=study.datasets[name].label,
+                    id=name == shards.in_distribution,
+                    role=pairing.role if (pairing := study.datasets[name].pairing) else None,
+                )
                 for name in tables.datasets(table)
             ),
             contrasts=tuple(contrasts) if reads == "contrasts" else (),
