@@ -133,7 +133,7 @@ def test_follow_ups_have_donors_that_exchange_the_current_image_alone(tmp_path):
     assert 10 < bodies < manifest["cluster_id"].n_unique() == 24  # others have no lesion
     asked = Counter(rows[name]["question"] for name in pairs["sample_id"])
     # The organ is the same at both visits; each of the other questions is asked about both.
-    assert asked == {follow_ups.CHANGE: 2 * bodies, follow_ups.WORDING["size", "open"]: 2 * bodies}
+    assert asked == {follow_ups.CHANGE: 2 * bodies, "What is the size of the lesion?": 2 * bodies}
     answers = Counter()
     for source, donor in pairs.select("sample_id", "donor_sample_id").iter_rows():
         (prior, own), (same_prior, other) = (rows[name]["image_files"] for name in (source, donor))

@@ -17,7 +17,7 @@ from dualread.training.writers import base
 
 WORDING: base.Wording = {
     ("organ", "open"): "Which organ do these images show?",
-    ("size", "open"): "How large is the lesion in the current image?",
+    ("size", "open"): None,  # as actors of one image are asked; that of the current image counts
 }
 CHANGE = "How has the lesion changed since the prior image?"
 SPLITS = ("test",)
