@@ -68,7 +68,10 @@ def test_what_only_a_reader_asks_for_is_stored_and_changes_nothing_else(tiny, ac
     inputs = answer(tiny, actor, hospital, tmp_path, "original")
     spec = specs.replay(specs.shard("original"))
     assert "optional_tensors" not in spec.to_spec()  # the key of a study that asks for nothing stays
-    for name, of in (("plain", spec), ("more", changed(spec, optional_tensors=("token_entropies", "h_image_1", "h_image_2")))):
+    for name, of in (
+        ("plain", spec),
+        ("more", changed(spec, optional_tensors=("token_entropies", "h_image_1", "h_image_2"))),
+    ):
         (tmp_path / name).mkdir()
         replay.compute(of, inputs, tmp_path / name)
     plain, more = (read_tensors(tmp_path / name / "features.safetensors") for name in ("plain", "more"))
