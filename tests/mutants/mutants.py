@@ -262,6 +262,13 @@ MUTANTS = (
         ("data/test_donors.py",),
     ),
     Mutant(
+        "the images of a prompt have their states in another order",
+        "models/replay/single_images.py",
+        'named = {f"{OF_ONE_IMAGE}{k}": mean for k, mean in enumerate(means, start=1)}',
+        'named = {f"{OF_ONE_IMAGE}{k}": mean for k, mean in enumerate(means[::-1], start=1)}',
+        ("models/test_several_images.py",),
+    ),
+    Mutant(
         "a cluster that lends itself an image has a variance of half",
         "evaluation/side_by_side.py",
         "return rows.with_columns(within.otherwise(LENT_BY).alias(LENT_BY))",
