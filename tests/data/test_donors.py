@@ -164,6 +164,45 @@ def test_images_of_the_same_roles_are_paired():
     assert pairs["donor_image_id"].to_list() == ["c + d", "a + b"]
 
 
+@pytest.mark.parametrize(
+    ("donor", "found"),
+    [
+        (_two(1, "a", "c", **OLD_NEW), BOTH),  # of the same patient: the current image alone is another
+        (_two(1, "a", "c", cluster_id="z", **OLD_NEW), BOTH),
+        (_two(1, "a", "b", **OLD_NEW), set()),  # nothing is exchanged
+        (_two(1, "c", "d", **OLD_NEW), set()),  # both images are
+        (_two(1, "c", "b", **OLD_NEW), set()),  # the prior image is
+        (_two(1, "a", "c", image_roles=["current", "prior"]), set()),
+        (_two(1, "a", "c"), set()),  # no image has the role
+    ],
+)
+@pytest.mark.parametrize("names_donors", [False, True])
+def test_with_a_role_the_images_of_this_role_are_exchanged_alone(donor, found, names_donors):
+    """A donor is found where a named one is accepted, and refused in a sentence where there is none."""
+    rows = [_two(0, **OLD_NEW), donor | {"reference_answers": ["mri"]}]
+    if names_donors:
+        rows = [row | {"donor_sample_id": f"d/test/{1 - k}"} for k, row in enumerate(rows)]
+    # Further questions: about the same images with the same answer, and about other ones.
+    rows += [_two(2, **OLD_NEW), _two(3, "x", "y", reference_answers=["mri"], **OLD_NEW)]
+    rows[2] |= {"donor_sample_id": None, "question_key": "q"}
+    if found:
+        pairs, audit = pair(_manifest(*rows), ["modality"], "current")
+        assert set(pairs.select("sample_id", "donor_sample_id").iter_rows()) == found
+        counted = count_pairs(_manifest(*rows), ["modality"], "current")
+        assert counted["rule"][0] == "match on modality, and on all images but 'current'"
+        assert names_donors or counted.equals(audit)
+        return
+    expected = "d/test/0: its donor d/test/1 shows" if names_donors else "pairing.role: 'current': no question has"
+    with pytest.raises(DataError, match=expected):
+        pair(_manifest(*rows), ["modality"], "current")
+
+
+def test_where_no_image_has_the_role_those_that_images_have_are_named():
+    rows = [_two(0, **OLD_NEW), _two(1, "a", "c", reference_answers=["mri"], **OLD_NEW)]
+    with pytest.raises(DataError, match=r"Roles of images: current, prior\. Correct the role"):
+        pair(_manifest(*rows), [], "later")
+
+
 @pytest.mark.parametrize("column", ["question_key", "split", "dataset", "modality"])
 def test_a_pair_agrees_in_what_it_must_share(column):
     assert _found([_row(0), _row(1, image="b", answers=["mri"], **{column: "other"})]) == set()
@@ -243,7 +282,7 @@ def test_if_the_data_set_names_donors_only_these_are_used():
         ({"split": "train"}, "does not ask the same question"),
         ({"cluster_id": "a"}, "shows an image of the same patient"),
         ({"pixel_sha256s": ["pixels a"]}, "shows the same image"),
-        ({"image_files": ["b", "c"]}, "shows another number of images, or images in other roles"),
+        ({"pixel_sha256s": ["pixels b", "pixels c"]}, "shows another number of images, or images in other roles"),
         ({"image_roles": ["current"]}, "shows another number of images, or images in other roles"),
         ({"reference_answers": ["C T", "CT."]}, "does not have another gold answer"),
         ({"reference_answers": [" . "]}, "does not have another gold answer"),

@@ -1,8 +1,11 @@
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+import pytest
 
 from dualread.evaluation.join import join
+from dualread.evaluation.statistics.jackknife import pair_shifts
 from tests import golden
 from tests.evaluation.cells import cell, control_cell
 
@@ -46,6 +49,24 @@ def test_images_of_a_patient_are_one():
             first = of_image[name].str.slice(-2).cast(pl.Int64) // 2 * 2
             assert rows[name].to_list() == [f"slake-image-{k:02}" for k in first], name
         assert rows.drop(names).equals(of_image.drop(names))
+
+
+def test_a_cluster_that_lends_itself_an_image_counts_once_on_each_side():
+    # The donor of question i is i + 8, about image (i + 8) % 12. With every fourth image in one cluster, it is within.
+    questions, *_ = cell()
+    clusters = pl.Series([f"body {int(image[-2:]) % 4}" for image in questions["image_id"]])
+    pairs = joined(manifest=questions.with_columns(cluster_id=clusters)).pairs
+    assert pairs["source_cluster_id"].n_unique() == 4
+    assert pairs["donor_cluster_id"].to_list() == [f"donor of {name}" for name in pairs["source_cluster_id"]]
+    # So the variance is that of leaving out each of the four bodies, with all its pairs.
+    values = (pairs["correct_real"].cast(pl.Float64) - pairs["correct_donor"]).to_numpy() / 2 + 0.5
+    numbers = pl.concat([pairs["source_cluster_id"], pairs["donor_cluster_id"]]).rank("dense").to_numpy() - 1
+    found = pair_shifts(values, *np.split(numbers, 2)).variance()
+    bodies = pairs["source_cluster_id"].to_numpy()
+    shifts = [values[bodies != body].mean() - values.mean() for body in sorted(set(bodies))]
+    # Eight clusters move the mean, each body twice: 7/8 x 2 S; four couples, 3/4 x S. The difference is S.
+    assert found.value == pytest.approx(sum(shift**2 for shift in shifts))
+    assert (found.df, found.n) == pytest.approx((3.0, 4.0))  # 8 pairs of each
 
 
 def test_no_pairs():

@@ -1,5 +1,7 @@
 """Prompts of several images, of all families, against transformers alone; donors and changes of whole lists."""
 
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,13 +9,15 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.errors import DataError
+from dualread.errors import ArtifactError, DataError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
 from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay.forward import evidence_state
 from dualread.models.replay.of_generation import Collected
+from dualread.models.replay.replayed import stacked_optional
+from dualread.models.replay.single_images import with_images
 from dualread.schema.recorded import Facts
 from dualread.schema.replay import PassReading
 from tests import families
@@ -35,6 +39,7 @@ def requests() -> list[Request]:
     return [request(text, *pictures) for pictures, text in (*asked, ((0, 1), "Where?"), ((0,), "Where?"))]
 
 
+OF_TILES = ("idefics3",)  # an image is cut into pieces, whose tokens do not stand together
 NAMES = (*FAMILIES, *families.FAMILIES)
 others = pytest.mark.parametrize("name", [name for name in NAMES if name != "paligemma"])
 
@@ -52,6 +57,23 @@ def family_of(name, folder):
     return SimpleNamespace(name=name, opened=open_checkpoint(folder, families.SETTINGS, facts), plain=plain)
 
 
+def check_single_images(family, asked, completions, replayed):
+    """Each image has as many tokens as in a prompt of its own; the mean over those is its state."""
+    token, n_tokens = family.opened.encoder.image_token_id, {}
+    for k in range(len(SIZES)):
+        n_tokens[k] = request("Where?", k).encoded(family.opened.encoder).token_ids.count(token)
+    for one, completion, read in zip(asked, completions, replayed, strict=True):
+        _, states, is_image, n = alone(family, one, completion)
+        pictures = [int(k) for k in one.image_name.split()]
+        parts = states[-1][:n][is_image].split([n_tokens[k] for k in pictures])
+        for k, part in enumerate(parts, start=1):
+            assert np.allclose(read.vectors[f"h_image_{k}"], part.mean(dim=0).numpy(), atol=1e-4), (one.row, k)
+        assert f"h_image_{len(pictures) + 1}" not in read.vectors
+    stored = stacked_optional(replayed, "h_image_3")
+    assert np.isnan(stored).all(axis=1).tolist() == [len(one.images) < 3 for one in asked]
+    assert np.allclose(stored[2], replayed[2].vectors["h_image_3"])
+
+
 @others
 def test_generation_and_replay_are_the_models_own(name, tmp_path):
     family = family_of(name, tmp_path / "checkpoint")
@@ -65,6 +87,10 @@ def test_generation_and_replay_are_the_models_own(name, tmp_path):
     ]
     ids = [list(one.token_ids) for one in made]
     replayed = read_states(family.opened, asked, ids, ReadSpec(kappa=0.1), batch_size=4)
+    assert not any("h_image_1" in read.vectors for read in replayed)  # nobody asks for it
+    with pytest.raises(ArtifactError) if name in OF_TILES else nullcontext():
+        of_images = read_states(family.opened, asked, ids, ReadSpec(kappa=0.1, images=True), batch_size=4)
+        check_single_images(family, asked, ids, of_images)
     for one, read, completion, answer in zip(asked, replayed, ids, made, strict=True):
         own, states, is_image, n = alone(family, one, completion)
         assert np.abs(np.array(answer.token_log_probs) - own).max() < 1e-5
@@ -93,6 +119,15 @@ def test_the_order_of_images_and_each_of_them_changes_states(name, tmp_path):
     ]
     assert not np.allclose(states[0], states[1], atol=1e-4)
     assert not np.allclose(states[0], states[2], atol=1e-4)
+
+
+def test_images_whose_tokens_are_not_apart_are_refused(tmp_path):
+    opened = family_of("qwen3_vl", tmp_path / "checkpoint").opened
+    (read,) = read_states(opened, requests()[:1], [[40]], ReadSpec(kappa=0.1), batch_size=1)
+    prompt, token = requests()[0].encoded(opened.encoder), opened.encoder.image_token_id
+    joined = replace(prompt, token_ids=[token] * len(prompt.token_ids))
+    with pytest.raises(ArtifactError, match="shows 2 images, and their tokens stand in 1 places"):
+        with_images(read, torch.zeros(len(prompt.token_ids), 8), joined, token)
 
 
 def test_a_template_with_one_place_for_an_image_is_refused(tmp_path):

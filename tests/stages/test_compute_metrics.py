@@ -167,6 +167,29 @@ def test_thresholds_are_chosen_on_answers_that_are_evaluated(tmp_path):
         compute_metrics.compute(SPEC, inputs, tmp_path)
 
 
+@pytest.mark.parametrize(("named_in", "unit"), [("test", "images"), ("validation", "patients")])
+def test_a_reason_about_validation_answers_counts_what_is_resampled_of_these(tmp_path, named_in, unit):
+    """One of the two splits names patients, in place of images."""
+    inputs, tables = {}, []
+    for split in ("test", "validation"):
+        of_split = inputs_of(tmp_path / split, cell=lambda split=split: cell(split=split))
+        tables.append(pl.read_parquet(of_split.pop("predictions") / "predictions.parquet"))
+        inputs |= {name.replace("/test", f"/{split}"): path for name, path in of_split.items()}
+    questions = inputs[f"manifest/slake/{named_in}"] / "manifest.parquet"
+    patients = pl.format("patient {}", pl.col("image_id").str.tail(2).cast(pl.Int64) % 4)
+    pl.read_parquet(questions).with_columns(cluster_id=patients, patient_id=patients).write_parquet(questions)
+    inputs["predictions"] = save(tmp_path / "both", pl.concat(tables), "predictions")
+    (out := tmp_path / "out").mkdir()
+    metrics = changed(SPEC.metrics, target_risk_percent=[1])
+    spec = changed(SPEC, metrics=metrics, splits={"slake": ("test", "validation")}, thresholds_from="slake/validation")
+    compute_metrics.compute(spec, inputs, out)
+    rows = read_table(out / "metrics.parquet", METRICS).filter(metric="certified_threshold_at_risk_01")
+    n = {"images": 12, "patients": 4}[unit]
+    assert [reason.partition("delta 0.1: ")[2] for reason in rows["reason"]] == [
+        f"too few {unit} ({n}), even if all 40 answers were correct"
+    ] * 2
+
+
 def test_answers_are_compared_with_those_of_another_actor_where_a_study_names_one(tmp_path):
     inputs, out = inputs_of(tmp_path), tmp_path / "out"
     out.mkdir()

@@ -52,6 +52,15 @@ def inputs(tmp_path):
     return found
 
 
+def lending(inputs):
+    """Let every fourth image be of one body: a donor is then of the body of its source."""
+    for name, path in inputs.items():
+        if name.startswith("manifest/"):
+            image = pl.col("image_id").str.tail(2).cast(pl.Int64) % 4
+            bodies = pl.read_parquet(path / "manifest.parquet").with_columns(cluster_id=pl.format("body {}", image))
+            bodies.write_parquet(path / "manifest.parquet")
+
+
 @pytest.fixture
 def tables(inputs, tmp_path):
     """What the stage writes of them."""
@@ -95,6 +104,25 @@ def test_the_numbers_are_the_studys_own_to_the_last_bit(tables, own_rows):
     for row in rows:
         expected = own_rows[row["method"], row["dataset"], row["subset"], row["metric"]]
         assert {name: row[name] for name in names} == {name: expected[name] for name in names}
+
+
+@pytest.fixture
+def lent(inputs):
+    lending(inputs)
+
+
+def test_donors_of_the_same_cluster_are_said_to_be(lent, tables, own_rows):
+    """Where one image of several is exchanged; `dualread evaluate` would refuse them as donors of other patients."""
+    assert set(pl.read_parquet(tables / "pairs.parquet")["donor_cluster_id"]) == {
+        f"donor of body {k}" for k in range(4)
+    }
+    found = dualread.evaluate(tables / "answers.parquet", tables / "pairs.parquet").metrics.filter(metric="vrs")
+    assert found["low"].is_not_null().all()
+    for row in found.to_dicts():
+        expected = own_rows[row["method"], row["dataset"], row["subset"], row["metric"]]
+        assert [row[name] for name in ("estimate", "low", "high")] == [
+            expected[name] for name in ("estimate", "low", "high")
+        ]
 
 
 def test_thresholds_are_those_of_the_study(tables, own_rows):

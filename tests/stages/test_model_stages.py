@@ -68,11 +68,16 @@ def test_what_only_a_reader_asks_for_is_stored_and_changes_nothing_else(tiny, ac
     inputs = answer(tiny, actor, hospital, tmp_path, "original")
     spec = specs.replay(specs.shard("original"))
     assert "optional_tensors" not in spec.to_spec()  # the key of a study that asks for nothing stays
-    for name, of in (("plain", spec), ("more", changed(spec, optional_tensors=("token_entropies",)))):
+    for name, of in (
+        ("plain", spec),
+        ("more", changed(spec, optional_tensors=("token_entropies", "h_image_1", "h_image_2"))),
+    ):
         (tmp_path / name).mkdir()
         replay.compute(of, inputs, tmp_path / name)
     plain, more = (read_tensors(tmp_path / name / "features.safetensors") for name in ("plain", "more"))
-    entropies = more.pop("token_entropies")
+    entropies, first, second = (more.pop(name) for name in ("token_entropies", "h_image_1", "h_image_2"))
+    np.testing.assert_allclose(first, plain["h_global"], atol=1e-6)  # each prompt has one image
+    assert np.isnan(second).all()
     assert {name: tensor.tobytes() for name, tensor in more.items()} == {n: t.tobytes() for n, t in plain.items()}
     assert (tmp_path / "plain/features.parquet").read_bytes() == (tmp_path / "more/features.parquet").read_bytes()
     lengths = read_table(tmp_path / "more/features.parquet", FEATURES)["token_log_probs"].list.len().to_numpy()

@@ -184,3 +184,18 @@ def test_a_reader_of_another_package_and_of_tensors_that_only_it_needs(config):
     assert shards.methods_of("rlvr") == ["psr", "p_state", "per", "dualread", "entropy"]
     assert shards.optional_tensors("rlvr") == ("token_entropies",)
     assert shards.optional_tensors("own") is None
+
+
+def test_states_of_single_images_are_replayed_where_a_method_reads_them(config):
+    config["replay"]["from"] = "generation"
+    test = ("slake", "test", "original")
+    assert shards_of(config).pass_reading("rlvr", test) is not None
+    for k in (2, 1):
+        settings = {"state": f"h_image_{k}", "l2": 0.1, "learning_rate": 0.1, "steps": 1}
+        config["methods"][f"image_{k}"] = {"label": f"{k}", **read("rlvr", "linear_probe"), "settings": settings}
+    shards = shards_of(config)
+    assert shards.optional_tensors("rlvr") == ("h_image_1", "h_image_2")
+    assert shards.pass_reading("rlvr", test) is None
+    config["conditions"]["without"] = {"image": "none"}
+    assert ("slake", "test", "without") in shards_of(config).reported("rlvr")
+    assert ("slake", "test", "without") not in shards_of(config).scored("image_1")

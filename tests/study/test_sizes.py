@@ -90,3 +90,21 @@ def test_existing_rows_are_counted(tmp_path, sizes):
             file.write(json.dumps({"question": question, "reference_answers": [answer], "image": image}) + "\n")
     assert sizes.of("own", "test") == SplitSize(questions=3, images=2, source="the rows in x")
     assert sizes.of("slake", "test").source == "the loader slake"  # which declares them
+
+
+def test_the_question_with_the_most_images_counts_also_where_a_part_is_drawn_or_roles_say_it(tmp_path):
+    entry = {"loader": "table", "source": {"folder": "x"}}
+    roles = {"loader": "table", "source": {"phantom": "visits"}, "settings": {"image_roles": ["prior", "current"]}}
+    config = {
+        "datasets": {"own": entry | {"select": {"questions": 2}}, "visits": roles},
+        "phantoms": {"visits": {"images": {"test": 3}, "questions_per_image": 2}},
+    }
+    (tmp_path / "x").mkdir()
+    rows = [
+        {"question": f"Question {k}?", "reference_answers": ["yes"], "image": ["a", "b", "c"][:k]} for k in (1, 2, 3)
+    ]
+    (tmp_path / "x/test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    sizes = Sizes(config, tmp_path / "results/study", root=tmp_path)
+    # Of three lists of images, two are drawn; each of them may be the longest.
+    assert sizes.of("own", "test") == SplitSize(questions=2, images=2, source="select", most_images=3)
+    assert sizes.of("visits", "test") == SplitSize(questions=6, images=3, source="phantoms.visits", most_images=2)

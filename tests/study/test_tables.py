@@ -84,3 +84,16 @@ def test_tables_are_compared_with_the_paper_where_the_study_has_a_backbone_of_it
     assert tables_of(config).in_paper() == []
     config["backbones"]["qwen3-vl-2b"] = config["backbones"].pop("qwen")
     assert tables_of(config).in_paper() == ["main", "data"]
+
+
+def test_a_mean_over_pairs_has_the_data_sets_whose_donors_exchange_all_images(config):
+    config["datasets"] |= {
+        name: config["datasets"]["slake"]
+        | {"id": False, "splits": ["test"], "roles": {"test": "ood"}, "pairing": pairing}
+        for name, pairing in (
+            ("all", {"splits": ["test"], "match_on": []}),
+            ("current", {"splits": ["test"], "match_on": [], "role": "current"}),
+            ("none", None),
+        )
+    }
+    assert tables_of(config).ood_means() == {"ood": ("pmc", "all", "current", "none"), "ood_ccg": ("all",)}

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.rest
 RUN = "qwen3-vl-tiny/rlvr/17"
 TABLES = tuple(f"tables/{name}.tex" for name in ("main", "data", "intervals", "significance"))
 CLINIC = """
-only: {datasets: [slake, medframeqa, clinic]}
+only: {datasets: [slake, medframeqa, follow_ups, clinic]}
 datasets:
   clinic:
     {label: Clinic, loader: table, source: {folder: clinic}, splits: [test], roles: {test: ood}, seed: 0,
@@ -86,6 +86,26 @@ def test_a_donor_lends_all_its_frames(frames):
     )
 
 
+def test_of_follow_ups_the_current_image_alone_is_exchanged(frames):
+    manifest = pl.read_parquet(frames / "manifests/follow_ups/test/manifest.parquet")
+    pairs = pl.read_parquet(frames / "pairs/follow_ups/test/pairs.parquet")
+    files = dict(manifest.select("sample_id", "image_files").iter_rows())
+    assert pairs.height > 10
+    for source, donor in pairs.select("sample_id", "donor_sample_id").iter_rows():
+        assert [own == lent for own, lent in zip(files[source], files[donor], strict=True)] == [True, False]
+    shown = pl.read_parquet(frames / f"generations/{RUN}/follow_ups/test/donor/generations.parquet")
+    assert dict(shown.select("sample_id", "image_id").iter_rows()) == dict(
+        pairs.select("sample_id", "donor_image_id").iter_rows()
+    )
+    metrics = pl.read_parquet(frames / f"metrics/{RUN}/dualread/metrics.parquet").filter(dataset="follow_ups")
+    (vrs,) = metrics.filter(subset="all", metric="vrs").to_dicts()
+    assert vrs["n"] == pairs.height
+    assert vrs["low"] < vrs["estimate"] < vrs["high"]
+    captions = {name: (frames / f"tables/{name}/{name}.tex").read_text() for name in ("intervals", "main")}
+    assert captions["intervals"].count("On Follow-ups, donors exchange the current image alone.") == 1
+    assert "donors exchange" not in captions["main"]  # its pairs are of SLAKE, and of all that exchange all images
+
+
 def test_states_are_of_the_tokens_of_all_frames(frames):
     folder = frames / f"features/{RUN}/medframeqa/test/original"
     manifest = pl.read_parquet(frames / "manifests/medframeqa/test/manifest.parquet").select("sample_id", "image_files")
@@ -131,7 +151,7 @@ def test_every_cell_agrees_where_patients_have_several_images(frames):
 def test_captions_name_what_is_resampled(frames):
     captions = (frames / "tables/intervals/intervals.tex").read_text()
     assert "over other images or patients, for these seeds" in captions
-    assert "Resampled are images of SLAKE-test; patients of MedFrameQA, Clinic." in captions
+    assert "Resampled are images of SLAKE-test; patients of MedFrameQA, Follow-ups, Clinic." in captions
     assert "& Images & Patients &" in (frames / "tables/data/data.tex").read_text()
 
 

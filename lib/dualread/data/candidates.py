@@ -21,27 +21,43 @@ from dualread.grading.canonical import canonical
 LARGEST_COMPARED = 2_000
 
 
+def eligible(manifest: pl.DataFrame, match_on: Sequence[str], role: str | None) -> pl.DataFrame:
+    """Return the rows that can be in a pair; new are `gold`, `kept` and `exchanged`, see `groups_of`."""
+    shown = manifest.select("image_roles", "pixel_sha256s", "cluster_id").iter_rows(named=True)
+    kept, exchanged = zip(*(exchange(row, role) for row in shown), strict=True) if manifest.height else ((), ())
+    forms = [golds(references) for references in manifest["reference_answers"].to_list()]
+    texts = pl.List(pl.String)
+    return manifest.with_columns(
+        pl.Series("gold", forms, dtype=texts),
+        pl.Series("kept", kept, dtype=pl.String),
+        pl.Series("exchanged", exchanged, dtype=texts),
+    ).filter(
+        *(pl.col(name).list.len() > 0 for name in ("gold", "exchanged")),
+        *(pl.col(column).is_not_null() for column in match_on),
+    )
+
+
 def groups_of(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, Iterator["Group"], int]:
     """Return the rows that can be in a pair, groups of them, and how many of the groups are large.
 
-    The rows of a group agree in all that a pair has to share. Groups with one cluster or one gold answer are left out.
+    The rows of a group agree in all that a pair has to share. Groups are left out in which all exchange the same
+    (whose first name is one), or have the same gold answer.
 
     Args:
-        eligible: Questions with gold answers, in canonical form and sorted (`gold`), and how many images they show, in
-            which roles (`images`).
+        eligible: Questions with gold answers, in canonical form and sorted (`gold`), what their images are besides
+            those that are exchanged (`kept`), and what the exchanged ones are (`exchanged`); see `exchange`.
         match_on: Further columns in which the rows of a group agree.
     """
-    same = [*dict.fromkeys([*SAME, *match_on]), "images"]
+    same = [*dict.fromkeys([*SAME, *match_on]), "kept"]
     rows = eligible.filter(
-        pl.col("cluster_id").n_unique().over(same) > 1, pl.col("gold").list.join("\x1f").n_unique().over(same) > 1
+        pl.col("exchanged").list.first().n_unique().over(same) > 1,
+        pl.col("gold").list.join("\x1f").n_unique().over(same) > 1,
     )
-    ids, golds = rows["sample_id"].to_list(), rows["gold"].to_list()
-    # Positive numbers for clusters and negative ones for pixels take a quarter of the memory of their names.
-    clusters, pixels = rows["cluster_id"].rank("dense").to_list(), rows["pixel_sha256s"].to_list()
-    numbers_of = {pixel: -i for i, pixel in enumerate(dict.fromkeys(chain.from_iterable(pixels)), start=1)}
+    ids, golds, exchanged = (rows[name].to_list() for name in ("sample_id", "gold", "exchanged"))
+    numbers_of = {name: i for i, name in enumerate(dict.fromkeys(chain.from_iterable(exchanged)))}  # take less memory
     keys = [
-        frozenset((cluster, *(numbers_of[pixel] for pixel in of_row), *forms))
-        for cluster, of_row, forms in zip(clusters, pixels, golds, strict=True)
+        frozenset((*(numbers_of[name] for name in names), *forms))
+        for names, forms in zip(exchanged, golds, strict=True)
     ]
     numbers = rows.select(pl.struct(same).rank("dense")).to_series().to_numpy()
     order = np.argsort(numbers, kind="stable")
@@ -63,7 +79,7 @@ class Group:
         Args:
             rows: Places in the table.
             ids: The sample_id of each row.
-            keys: What a source and its donor must not have in common: cluster, pixels of images, and gold answers.
+            keys: What a source and its donor must not have in common: what is exchanged, and gold answers.
         """
         ring = sorted((hashlib.sha256(ids[row].encode()).digest(), row) for row in rows)
         self.rows = [row for _, row in ring]
@@ -127,19 +143,32 @@ def golds(references: Sequence[str]) -> list[str]:
     return sorted({canonical(reference) for reference in references} - {""})
 
 
-def named_pairs(manifest: pl.DataFrame) -> list[dict]:
+def exchange(row: Mapping[str, Any], role: str | None) -> tuple[str, list[str]]:
+    """Return what a question's images have to share with those of its donor, and what names those that are exchanged.
+
+    All images are exchanged, with the cluster; with a `role`, those of this role alone, and all others are the same.
+    """
+    roles, pixels = row["image_roles"] or [""] * len(row["pixel_sha256s"]), row["pixel_sha256s"]
+    if role is None:
+        return " ".join([str(len(pixels)), *roles]), [f"cluster {row['cluster_id']}", *pixels]
+    kept = ["" if own == role else pixel for own, pixel in zip(roles, pixels, strict=True)]
+    return " ".join([*roles, *kept]), [pixel for own, pixel in zip(roles, pixels, strict=True) if own == role]
+
+
+def named_pairs(manifest: pl.DataFrame, role: str | None = None) -> list[dict]:
     """Return the pairs that the table of questions names (`donor_sample_id`), with the columns of the pairs table.
 
     Raises:
-        DataError: A named donor is not in `manifest`, asks another question, shows the same image or patient, or has no
-            other gold answer; the message lists up to ten violations.
+        DataError: A named donor is not in `manifest`, asks another question, shows the same image or patient (with a
+            `role`: the same image of this role, or another one of another role), or has no other gold answer; the
+            message lists up to ten violations.
     """
     rows = {row["sample_id"]: row for row in manifest.iter_rows(named=True)}
     named = [(row, rows.get(row["donor_sample_id"])) for row in rows.values() if row["donor_sample_id"] is not None]
     refuse(
         f"{source['sample_id']}: its donor {source['donor_sample_id']} {problem}. Correct or remove its donor_id."
         for source, donor in named
-        for problem in _violations(source, donor)
+        for problem in _violations(source, donor, role)
     )
     return [
         {
@@ -155,18 +184,20 @@ def named_pairs(manifest: pl.DataFrame) -> list[dict]:
     ]
 
 
-def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> Iterator[str]:
+def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None, role: str | None) -> Iterator[str]:
     """Yield each reason why `donor` cannot be the donor of `source`."""
     if donor is None:
         yield "is not in the table of questions"
         return
     if any(source[column] != donor[column] for column in SAME):
         yield "does not ask the same question"
-    if len(source["image_files"]) != len(donor["image_files"]) or source["image_roles"] != donor["image_roles"]:
-        yield "shows another number of images, or images in other roles"
-    if not set(source["pixel_sha256s"]).isdisjoint(donor["pixel_sha256s"]):
-        yield "shows the same image"
-    elif source["cluster_id"] == donor["cluster_id"]:
+    (kept, exchanged), (others, lent) = exchange(source, role), exchange(donor, role)
+    if kept != others:
+        also = "" if role is None else f", or other images besides {role!r}"
+        yield f"shows another number of images, or images in other roles{also}"
+    if not exchanged or not set(exchanged[role is None :]).isdisjoint(lent):
+        yield "shows the same image" + ("" if role is None else f" as {role!r}, or none")
+    elif exchanged[:1] == lent[:1]:
         yield "shows an image of the same patient"
     gold, other = (set(golds(row["reference_answers"])) for row in (source, donor))
     if not gold or not other or gold & other:

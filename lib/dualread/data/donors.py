@@ -11,6 +11,9 @@ That rule takes one digest per pair. In a group of more than `candidates.LARGEST
 of this, the candidates stand in a ring instead, in the order of the sha256 of their sample_id. The donor is the first
 candidate from the sha256 of `<sample_id of the source>|` on; the last digest is followed by the first.
 
+With a role, the images of this role are exchanged alone: source and donor show the same images in all other roles, such
+as one prior image before several visits, and are mostly of one patient.
+
 A data set may name its donors itself (column `donor_sample_id`). These are then checked and used, and no donor is
 computed (`candidates.named_pairs`).
 """
@@ -22,14 +25,13 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows
 from dualread.data import candidates
-from dualread.data.candidates import golds, named_pairs
-from dualread.errors import ConfigError, did_you_mean
+from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.schema.columns import PAIRS
 
 __all__ = ["count_pairs", "pair"]
 
 
-def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def pair(manifest: pl.DataFrame, match_on: Sequence[str], role: str | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Give every question of a table that has a same-question donor its donor.
 
     Being a donor is not symmetric, and one question may be the donor of several. A question without a non-empty
@@ -43,6 +45,7 @@ def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame,
             may be mixed: a pair never joins two of them.
         match_on: Further columns in which source and donor have to agree; may be empty. A null agrees with nothing,
             not even with another null.
+        role: The role of the images that are exchanged; by default, all are.
 
     Returns:
         pairs: One row per source, sorted by `sample_id`, with the columns that `dualread schema pairs` lists; no row
@@ -55,36 +58,43 @@ def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame,
     Raises:
         ConfigError: `match_on` names a column that `manifest` does not have.
         DataError: A named donor is not in `manifest`, asks another question, shows the same image or patient, or has no
-            other gold answer; the message lists up to ten violations.
+            other gold answer; the message lists up to ten violations. Or there is a role, and no pair.
     """
     _check_columns(manifest, match_on)
     if manifest["donor_sample_id"].is_not_null().any():
         eligible, rule = manifest.filter(pl.col("donor_sample_id").is_not_null()), "named by the data set"
-        pairs = from_rows(named_pairs(manifest), PAIRS)
+        pairs = from_rows(candidates.named_pairs(manifest, role), PAIRS)
     else:
-        eligible, rule = _eligible(manifest, match_on), _rule(match_on)
+        eligible, rule = candidates.eligible(manifest, match_on, role), _rule(match_on, role)
         rows, groups, n_large = candidates.groups_of(eligible, match_on)
         matches = np.array([match for group in groups for match in group.pairs()], dtype=np.int64).reshape(-1, 3)
         pairs, rule = _table(rows, *matches.T), rule + _of_large(n_large)
+    if role is not None and pairs.is_empty():
+        known = ", ".join(sorted(set(manifest["image_roles"].explode().drop_nulls()))) or "none"
+        raise DataError(
+            f"pairing.role: {role!r}: no question has another gold answer where its {role!r} image is exchanged alone."
+            f" Roles of images: {known}. Correct the role, or leave it out: then all images are exchanged."
+        )
     pairs = pairs.sort("sample_id")
     return pairs, _audit(rule, manifest, eligible, pairs["n_candidates"])
 
 
-def count_pairs(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
+def count_pairs(manifest: pl.DataFrame, match_on: Sequence[str], role: str | None = None) -> pl.DataFrame:
     """Return the audit that `pair` gives where donors are computed, without choosing any.
 
     Raises:
         ConfigError: As `pair`.
     """
     _check_columns(manifest, match_on)
-    eligible = _eligible(manifest, match_on)
+    eligible = candidates.eligible(manifest, match_on, role)
     _, groups, n_large = candidates.groups_of(eligible, match_on)
     counts = [n for group in groups for n in map(group.n_candidates, range(len(group.rows))) if n]
-    return _audit(_rule(match_on) + _of_large(n_large), manifest, eligible, pl.Series(counts, dtype=pl.Int32))
+    return _audit(_rule(match_on, role) + _of_large(n_large), manifest, eligible, pl.Series(counts, dtype=pl.Int32))
 
 
-def _rule(match_on: Sequence[str]) -> str:
-    return f"match on {', '.join(match_on) or 'nothing'}"
+def _rule(match_on: Sequence[str], role: str | None) -> str:
+    rule = f"match on {', '.join(match_on) or 'nothing'}"
+    return rule if role is None else f"{rule}, and on all images but {role!r}"
 
 
 def _of_large(n_groups: int) -> str:
@@ -113,12 +123,3 @@ def _check_columns(manifest: pl.DataFrame, match_on: Sequence[str]) -> None:
         if column not in manifest.columns:
             meant = did_you_mean(column, manifest.columns)
             raise ConfigError(f"pairing.match_on: no column {column!r}. Known: {', '.join(manifest.columns)}.{meant}")
-
-
-def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
-    """Return the rows that can be in a pair; new columns are `gold` and `images`, see `candidates.groups_of`."""
-    forms = [golds(references) for references in manifest["reference_answers"].to_list()]
-    images = pl.format("{} {}", pl.col("image_files").list.len(), pl.col("image_roles").list.join(" "))
-    return manifest.with_columns(pl.Series("gold", forms, dtype=pl.List(pl.String)), images=images).filter(
-        pl.col("gold").list.len() > 0, *(pl.col(column).is_not_null() for column in match_on)
-    )

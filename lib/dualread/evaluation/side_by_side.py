@@ -10,6 +10,7 @@ from dualread.errors import ArtifactError
 # Control conditions: the source's answer forced on the donor's image, and a new answer on another image.
 FIXED_PREFIX, SHUFFLED = "donor_fixed_prefix", "shuffled_image"
 ORIGINAL, DONOR = "original", "donor"
+LENT_BY, LENT = "donor_cluster_id", "donor of "  # how a cluster is called that lends itself an image
 _OF_THE_PAPER = (ORIGINAL, DONOR, FIXED_PREFIX, SHUFFLED)
 
 
@@ -23,7 +24,12 @@ def clusters_for_images(manifest: pl.DataFrame) -> Callable[[pl.DataFrame | str]
             return rows
         images = [name for name in rows.columns if name.endswith("image_id")]
         rows = rows.with_columns(pl.col(images).replace(clusters)) if clusters else rows
-        return rows.rename({name: f"{name.removesuffix('image_id')}cluster_id" for name in images})
+        rows = rows.rename({name: f"{name.removesuffix('image_id')}cluster_id" for name in images})
+        if LENT_BY not in rows.columns:
+            return rows
+        # A donor that exchanges one image of several is of the same cluster, and shows another image all the same.
+        within = pl.when(pl.col(LENT_BY) == pl.col("source_cluster_id")).then(pl.format(f"{LENT}{{}}", LENT_BY))
+        return rows.with_columns(within.otherwise(LENT_BY).alias(LENT_BY))
 
     return by_cluster
 

@@ -273,12 +273,14 @@ class ReadSpec:
         middle: Whether h_mid is read, of one middle layer.
         depths: Depths, from 0 to 1, at which the answer's states are read besides (`forward.layer_vector`).
         entropies: Whether the entropies of tokens are computed.
+        images: Whether the means over the tokens of single images are read besides (`replay.single_images`).
     """
 
     kappa: float
     middle: bool = True
     depths: tuple[float, ...] = ()
     entropies: bool = False
+    images: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

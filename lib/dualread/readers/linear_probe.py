@@ -5,7 +5,9 @@ parent `target` says (`labels`). A Platt map, fitted on the calibration partitio
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import platt_notes, platt_scores
@@ -19,8 +21,9 @@ FITTED_ON = "train"
 class Settings(LinearSettings):
     """Which state is read, and how the linear map is fitted."""
 
-    state: Literal["h_pre", "h_close", "h_ans", "h_mid"]
-    """The state: at the last token of the prompt, at the end of the answer, the answer's mean, or of a middle layer."""
+    state: Literal["h_pre", "h_close", "h_ans", "h_mid"] | Annotated[str, Field(pattern=r"^h_image_([1-9]|1\d|20)$")]
+    """The state: at the last token of the prompt, at the end of the answer, the answer's mean, or of a middle layer; or
+    `h_image_1`, `h_image_2`, ...: the mean over the tokens of one image, by its place among those of the question."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:

@@ -116,6 +116,9 @@ class Pairing(Section):
     """Splits whose questions get donors."""
     match_on: list[Column]
     """Columns of the manifest in which a donor has to agree."""
+    role: Name | None = None
+    """The role of the image that a donor exchanges alone, such as `current`; its other images are the question's own.
+    By default, all images are exchanged."""
 
 
 PluginChoice = Annotated[
@@ -250,3 +253,5 @@ class PairDonorsSpec(Section):
     split: str
     match_on: list[Column]
     """The columns in which source and donor must agree. Data sets that name their donors do not use them."""
+    role: str | None = None
+    """The role of the images that are exchanged; None for all images."""

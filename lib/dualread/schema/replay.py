@@ -10,6 +10,8 @@ Kappa = Annotated[float, Field(gt=0, le=100)]
 
 # What a replay stores only where a reader of the actor reads it. Other studies keep their bytes and their speed.
 OPTIONAL_TENSORS = ("token_entropies", "h_think")
+# So are the means over the tokens of single images, by their place: h_image_1, h_image_2, ...
+OF_ONE_IMAGE = "h_image_"
 # What it takes from image tokens, and has not where no image is shown.
 OF_IMAGE = ("h_global", "h_evid")
 

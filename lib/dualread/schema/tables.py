@@ -52,7 +52,12 @@ class Shown(Section):
         if named == text or len(units) == 1:
             return named
         labels = {unit: ", ".join(label for label in unit_of if unit_of[label] == unit) for unit in units}
-        return f"{named} Resampled are {'; '.join(f'{unit}s of {labels[unit]}' for unit in units)}."
+        stop = "" if named.endswith(".") else "."
+        return f"{named}{stop} Resampled are {'; '.join(f'{unit}s of {labels[unit]}' for unit in units)}."
+
+    def units_of(self, label: str) -> str:
+        """Return the word for what is resampled of a data set: images, patients, or image sets."""
+        return f"{(self.units or {}).get(label, 'image')}s"
 
 
 class Labeled(Section):
@@ -91,6 +96,8 @@ class LabeledDataset(Labeled):
     """A data set of the study; exactly one is in-distribution (`id`)."""
 
     id: bool
+    role: str | None = None
+    """The role of the image that donors exchange alone; None where they exchange all images."""
 
 
 class Layout(Shown):

@@ -9,7 +9,7 @@ from typing import TypeVar
 import polars as pl
 
 from dualread.artifacts.tables import empty_table, read_table, scan_table
-from dualread.data.questions.roles import unit_of
+from dualread.data.questions.roles import OF_UNIT, unit_of
 from dualread.errors import ArtifactError
 from dualread.evaluation.columns import Columns
 from dualread.evaluation.conditions import changed_row
@@ -30,7 +30,6 @@ _MOST_KEPT = 2**20
 _OF_PREDICTIONS = ("sample_id", "confidence", "imputed")
 _OF_ANSWERS = ("sample_id", "image_id", "canonical_answer")
 _OF_GRADED = ("sample_id", "image_id", "canonical_answer", "correct")
-_OF_MANIFEST = ("image_id", "cluster_id", "patient_id")
 _OF_PAIRS = ("sample_id", "source_image_id", "donor_image_id")
 
 
@@ -123,7 +122,7 @@ def forced_pairs(
 def with_units(shown: S, inputs: Mapping[str, Path], labels: Mapping[str, str]) -> S:
     """Return what is shown with what is resampled of each data set of the manifests among the inputs, by its label."""
     names = [name for name in sorted(inputs) if name.startswith("manifest/")]
-    units = {name.split("/")[1]: unit_of(read(inputs, name, MANIFEST, _OF_MANIFEST)) for name in names}
+    units = {name.split("/")[1]: unit_of(read(inputs, name, MANIFEST, OF_UNIT)) for name in names}
     return shown.model_copy(update={"units": {labels[name]: units[name] for name in labels if name in units}})
 
 

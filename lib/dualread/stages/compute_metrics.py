@@ -15,6 +15,7 @@ Outputs: metrics.parquet
 Predictions without rows say why there are none; every metric is then null, with this reason.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows, reason_of, write_table
 from dualread.artifacts.tensors import write_tensors
-from dualread.data.questions.roles import unit_of
+from dualread.data.questions.roles import OF_UNIT, unit_of
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
@@ -122,7 +123,8 @@ def _judged(
     clusters, n_resamples = tuple(sorted(drawn["cluster_id"].unique())), spec.metrics.bootstrap.replicates
     draws = ClusterDraws(names=(spec.study, *data_split), cluster_ids=clusters, replicates=n_resamples)
     estimates, comparable = estimate(cell, draws, spec.metrics.further or ())
-    further = [
+    rows = [
+        *estimates,
         *family_rows(answers, manifest, draws),
         *threshold_rows(cell.answers, thresholds),
         *condition_rows(conditions, draws),
@@ -130,7 +132,10 @@ def _judged(
         *changed_rows(data_split, manifest, inputs),
         *answer_set_rows(spec, data_split, inputs),
     ]
-    rows = [{**row, "reason": in_unit(row["reason"], unit_of(drawn))} for row in (*estimates, *further)]
+    # Where nothing could be chosen on the validation answers, the reason counts what is resampled of those.
+    chosen_on = unit_of(read(inputs, f"manifest/{spec.thresholds_from}", MANIFEST, OF_UNIT))
+    units = (chosen_on if re.search("validation|calibration", row["reason"] or "") else unit_of(drawn) for row in rows)
+    rows = [{**row, "reason": in_unit(row["reason"], unit)} for row, unit in zip(rows, units, strict=True)]
     rows = [dict(of_scores(row)) for row in rows] if spec.uncalibrated else rows
     return rows, replace(comparable, pairs={**comparable.pairs, **report_pairs}), (len(answers), n_pairs)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import reason_of, scan_table
-from dualread.evaluation.side_by_side import FIXED_PREFIX
+from dualread.evaluation.side_by_side import FIXED_PREFIX, LENT, LENT_BY, clusters_for_images
 from dualread.schema.columns import GRADED, MANIFEST, PAIRS, PREDICTIONS
 from dualread.schema.metrics import ExportAnswersSpec
 from dualread.stages._joined import read, read_groups
@@ -48,6 +48,8 @@ def compute(spec: ExportAnswersSpec, inputs: Mapping[str, Path], out: Path) -> s
         if shard[1] == "test" and f"pairs/{'/'.join(shard)}" in inputs:
             parts_of["pairs"].append(_pairs(spec, shard, tables, inputs))
     merged = {name: pl.concat(parts) for name, parts in parts_of.items() if parts}
+    if "pairs" in merged and not merged["pairs"][LENT_BY].str.starts_with(LENT).any():  # as the images say
+        merged["pairs"] = merged["pairs"].drop(LENT_BY)
     written = {name: table for name, table in merged.items() if len(table)} or dict(list(merged.items())[:1])
     for name, table in written.items():
         table.write_parquet(out / f"{name}.parquet", compression="zstd")
@@ -90,7 +92,9 @@ def _pairs(
     spec: ExportAnswersSpec, shard: tuple[str, str], tables: Mapping[str, Path], inputs: Mapping[str, Path]
 ) -> pl.DataFrame:
     place = "/".join(shard)
-    pairs = read(inputs, f"pairs/{place}", PAIRS, ("sample_id", "donor_image_id"))
+    pairs = read(inputs, f"pairs/{place}", PAIRS, ("sample_id", "source_image_id", "donor_image_id"))
+    clusters = clusters_for_images(read(inputs, f"manifest/{place}", MANIFEST, ("image_id", "cluster_id")))
+    pairs = pairs.with_columns(clusters(pairs)[LENT_BY])
     condition = _DONOR if f"graded/{place}/{_DONOR}" in inputs else FIXED_PREFIX  # claims are forced alone
     grades = read(inputs, f"graded/{place}/{condition}", GRADED, ("sample_id", "answer", "correct"))
     dataset, split = (pl.lit(value).alias(name) for name, value in zip(("dataset", "split"), shard, strict=True))
@@ -99,7 +103,7 @@ def _pairs(
         .join(pairs, on="sample_id", how="left", validate="m:1")
         .join(grades, on="sample_id", how="left", validate="m:1")
         .select(
-            *("method", pl.lit(spec.study).alias("study"), dataset, split, "sample_id", "donor_image_id"),
+            *("method", pl.lit(spec.study).alias("study"), dataset, split, "sample_id", "donor_image_id", LENT_BY),
             pl.col("answer").alias("donor_answer"),
             pl.col("correct").alias("donor_correct"),
             *(value.name.prefix("donor_") for value in _said(spec)),

@@ -17,9 +17,9 @@ from dualread.schema.data import PairDonorsSpec
 def compute(spec: PairDonorsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write pairs.parquet, and audit.parquet with the counts of the rule, with and without `match_on`."""
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
-    pairs, audit = pair(manifest, spec.match_on)
+    pairs, audit = pair(manifest, spec.match_on, spec.role)
     if spec.match_on and manifest["donor_sample_id"].is_null().all():
-        audit = pl.concat([audit, count_pairs(manifest, [])])
+        audit = pl.concat([audit, count_pairs(manifest, [], spec.role)])
     write_table(out / "pairs.parquet", pairs, PAIRS)
     audit.write_parquet(out / "audit.parquet", compression="zstd")
     counts = ", ".join(f"{n} pairs ({rule})" for rule, n in audit.select("rule", "n_pairs").iter_rows())

@@ -31,22 +31,19 @@ from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.replay import agreement
 from dualread.models.replay.forward import TENSORS, layer_vector, middle_layer
-from dualread.models.replay.replayed import Replayed, padded_entropies, stacked
+from dualread.models.replay.replayed import Replayed, stacked, stacked_optional
 from dualread.models.replay.rules import read_of_example, rules
 from dualread.schema.answers import ReplaySpec
 from dualread.schema.columns import FEATURES, GENERATIONS
 from dualread.schema.recorded import Facts, PromptText, ShardStates
-from dualread.schema.replay import OF_IMAGE, Agreement
+from dualread.schema.replay import OF_IMAGE, OF_ONE_IMAGE, Agreement
 from dualread.stages._asked import forced, frozen, read_asked
 from dualread.stages._claims import claims_in, claims_index
-
-# Those of `schema.replay.OPTIONAL_TENSORS`.
-_OPTIONAL = {"token_entropies": padded_entropies, "h_think": functools.partial(stacked, name="h_think")}
 
 
 def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Replay every completion of the shard."""
-    shard = spec.shard
+    shard, optional = spec.shard, spec.optional_tensors or ()
     questions = list(read_asked(shard, inputs))
     completions = read_parts(inputs["generations"], GENERATIONS)
     if shard.completions is not None:  # those of another condition, which this one forces
@@ -63,8 +60,8 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     if kept:
         replayed = kept.read(inputs["generations"], actor, completions)
     else:
-        entropies = "token_entropies" in (spec.optional_tensors or ())
-        what = ReadSpec(kappa=spec.replay.kappa, depths=shard.layers or (), entropies=entropies)
+        besides = {"entropies": "token_entropies" in optional, "images": any(OF_ONE_IMAGE in name for name in optional)}
+        what = ReadSpec(kappa=spec.replay.kappa, depths=shard.layers or (), **besides)
         own_prompts = completions["prompt_sha256"].to_list() if shard.completions is None else None
         arguments = {"batch_size": batch_size, "prompts": own_prompts, "claims": of_claims}
         replayed = read_states(actor, requests, token_ids, what, **arguments)
@@ -87,7 +84,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     tensors = {name: stacked(replayed, name) for name in names if name not in left_out}
     if shard.measure is not None:
         tensors = take_measure(actor, requests, token_ids, shard.measure, batch_size=batch_size)
-    tensors |= {name: _OPTIONAL[name](replayed) for name in spec.optional_tensors or ()}
+    tensors |= {name: stacked_optional(replayed, name) for name in optional}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
     states = ShardStates(
         **spec.model_dump(include={"backbone", "actor", "seed"}),

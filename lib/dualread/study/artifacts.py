@@ -98,7 +98,7 @@ class StudyArtifacts(CheckpointArtifacts, MetricArtifacts, TableArtifacts):
     def pair_donors(self, w: Any) -> Description:
         """The donors of a split: the same question about another image."""
         pairing: Any = self._study.datasets[w.dataset].pairing
-        spec = PairDonorsSpec(dataset=w.dataset, split=w.split, match_on=pairing.match_on)
+        spec = PairDonorsSpec(dataset=w.dataset, split=w.split, match_on=pairing.match_on, role=pairing.role)
         manifest = self.at("manifests", w.dataset, w.split)
         return {}, [self.entry(self.at("pairs", w.dataset, w.split), spec, manifest=manifest)]
 

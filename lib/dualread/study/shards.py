@@ -12,7 +12,7 @@ from dualread.evaluation.side_by_side import FIXED_PREFIX
 from dualread.readers.declarations import features
 from dualread.schema.answers import Image, Service, name_and_settings
 from dualread.schema.readers import AskedView, ScoringSpec
-from dualread.schema.replay import OF_IMAGE, OPTIONAL_TENSORS, PassReading
+from dualread.schema.replay import OF_IMAGE, OF_ONE_IMAGE, OPTIONAL_TENSORS, PassReading
 from dualread.schema.study import Config
 from dualread.schema.tables import LabeledCondition
 from dualread.study.asked import contract_of, shard_spec
@@ -228,7 +228,7 @@ class StudyShards:
         actor = self._config.methods[method].actor
         reads_views = self.scoring_views(method)
         reads_likelihoods = actor in self.given and self.reads(method, "FEATURES")
-        reads_image = not self.features(method).isdisjoint(OF_IMAGE)
+        reads_image = any(name in OF_IMAGE or name.startswith(OF_ONE_IMAGE) for name in self.features(method))
         return [
             shard
             for shard in self.reported(actor)
@@ -270,7 +270,8 @@ class StudyShards:
     def pass_reading(self, actor: str, shard: ShardOrView) -> PassReading | None:
         """Return what the pass that makes an actor's answers reads of their states; None if they are replayed.
 
-        That can be greedy answers alone: others are sampled, or forced with another image.
+        That can be greedy answers alone: others are sampled, or forced with another image. Nor can it be where a method
+        reads the states of single images, which a replay alone tells apart.
         """
         replay = self._config.replay
         if replay.from_ is None or actor in self.given or len(shard) == 4 or shard not in self.replayed(actor):
@@ -278,6 +279,8 @@ class StudyShards:
         if not shard_spec(self._config, actor, shard).is_greedy:
             return None
         read = {name for method in self.methods_of(actor) for name in self.features(method)}
+        if any(name.startswith(OF_ONE_IMAGE) for name in read):
+            return None
         return PassReading(kappa=replay.kappa, middle="h_mid" in read, entropies="token_entropies" in read)
 
     def keeps_states(self, method: str) -> bool:
@@ -288,7 +291,8 @@ class StudyShards:
     def optional_tensors(self, actor: str) -> tuple[str, ...] | None:
         """Return what the replay of the actor's answers stores only because a method reads it; None if nothing."""
         read = {name for method in self.methods_of(actor) for name in self.features(method)}
-        return tuple(name for name in OPTIONAL_TENSORS if name in read) or None
+        of_images = sorted(name for name in read if name.startswith(OF_ONE_IMAGE))
+        return (*(name for name in OPTIONAL_TENSORS if name in read), *of_images) or None
 
     # --- What a stage is told
 

@@ -78,13 +78,16 @@ class Sizes:
         drawn = sum(drawn.values()) if isinstance(drawn, Mapping) else drawn
         there = images = drawn
         most = plugins.declared("datasets", entry["loader"], "MOST_SHOWN") or 1
+        most = max(most, len(entry.get("settings", {}).get("image_roles") or ()))
         if phantom := entry["source"].get("phantom"):
             hospital, source = self._config["phantoms"][phantom], f"phantoms.{phantom}"
             images = hospital["images"][split]
             there = images * hospital.get("questions_per_image", _QUESTIONS_PER_IMAGE)
         elif declared := (plugins.declared("datasets", entry["loader"], "SIZES") or {}).get(split):
             images, there = declared["images"], sum(declared[kind] for kind in types)
-        elif drawn is None and folder and (self._root / folder).is_dir():
+        elif (
+            folder and (self._root / folder).is_dir()
+        ):  # also of a part that is drawn: how many images a question shows
             loader = plugins.load("datasets", entry["loader"])
             loaded = loader.load_rows(self._root / folder, split, entry.get("settings", {}))
             refuse_broken(loaded, {})  # here rather than in the first job; images are looked at there

@@ -158,7 +158,12 @@ class TableArtifacts(ArtifactPaths):
                 for name in tables.rows(table)
             ),
             datasets=tuple(
-                LabeledDataset(name=name, label=study.datasets[name].label, id=name == shards.in_distribution)
+                LabeledDataset(
+                    name=name,
+                    label=study.datasets[name].label,
+                    id=name == shards.in_distribution,
+                    role=pairing.role if (pairing := study.datasets[name].pairing) else None,
+                )
                 for name in tables.datasets(table)
             ),
             contrasts=tuple(contrasts) if reads == "contrasts" else (),

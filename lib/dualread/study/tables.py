@@ -45,7 +45,10 @@ class StudyTables:
     def ood_means(self) -> dict[str, tuple[str, ...]]:
         """Return the members of the means over out-of-distribution data sets: of answers, and of donor pairs."""
         ood = tuple(name for name in self._config.datasets if name != self._in_distribution)
-        return {"ood": ood, "ood_ccg": tuple(name for name in ood if self._config.datasets[name].pairing)}
+        pairings = {name: self._config.datasets[name].pairing for name in ood}
+        # What is exchanged by role is another question than what all other images tell.
+        whole = tuple(name for name, pairing in pairings.items() if pairing and pairing.role is None)
+        return {"ood": ood, "ood_ccg": whole}
 
     def contrasts(self) -> list[ContrastSpec]:
         """Return what is compared: the study's contrasts, and a table's `method` with every other row of the table."""

@@ -103,9 +103,9 @@ class SmallStudy:
                     "sample_id": "far/test/2",
                     "reference_answers": ["no"],
                     "image_id": "image-b",
-                    "cluster_id": "image-b",
                 }
             )
+            rows = [row | {"patient_id": "p"} for row in rows]
         return self._publish("build_manifest", f"manifests/{name}/test", _table(rows, MANIFEST), {"dataset": name}, {})
 
     def _pairs(self) -> Manifest:

@@ -90,15 +90,15 @@ def test_every_artifact_of_a_run_is_shown_once(study):
 def test_a_mean_over_data_sets_lists_its_members(study):
     lines = _explained(study, "dualread ood6 auroc")
     assert lines[0] == "tiny,ood6,all,dualread,auroc: .650±.071"
-    at = lines.index("dualread, actor rlvr, seed 29: 0.700000 (on 104 rows of 52 images)")
-    assert lines[at + 1] == "  far: 0.700000 (on 104 rows of 52 images)"
+    at = lines.index("dualread, actor rlvr, seed 29: 0.700000 (on 104 rows of 52 patients)")
+    assert lines[at + 1] == "  far: 0.700000 (on 104 rows of 52 patients)"
     assert any("manifest/far/test " in line for line in lines)
 
 
 def test_an_undefined_number_gives_the_seed_and_the_reason(study):
     lines = _explained(study, "psr ood6 auroc")
     assert lines[0] == "tiny,ood6,all,psr,auroc: --- (seed 29: far: one class)"
-    assert "psr, actor rlvr, seed 29: undefined, far: one class (on 104 rows of 52 images)" in lines
+    assert "psr, actor rlvr, seed 29: undefined, far: one class (on 104 rows of 52 patients)" in lines
 
 
 def test_the_first_questions_are_shown_with_completion_and_confidence(study):

@@ -18,7 +18,7 @@ from dualread.models.replay.forward import (
     vectors_of,
 )
 from dualread.models.replay.positions import Positions
-from dualread.models.replay.replayed import padded_entropies
+from dualread.models.replay.replayed import stacked_optional
 
 
 def completion(encoder, text):
@@ -93,7 +93,7 @@ def test_entropies_are_computed_on_request_alone_and_change_nothing_else(scene):
         assert one.token_entropies is None
         np.testing.assert_array_equal(one.token_log_probs, other.token_log_probs)
         np.testing.assert_array_equal(one.argmax_gap, other.argmax_gap)
-    padded = padded_entropies(of_tokens)
+    padded = stacked_optional(of_tokens, "token_entropies")
     assert padded.shape == (3, max(map(len, completions)))
     assert padded.dtype == np.float32
     for row, tokens, got in zip(padded, completions, of_tokens, strict=True):

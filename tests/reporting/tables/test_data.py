@@ -55,6 +55,18 @@ def test_only_data_sets_of_the_layout_are_shown(table):
     assert "SLAKE-train" in tex
 
 
+def test_a_caption_says_what_is_resampled():
+    shown = changed(layout([]), units={"SLAKE-test": "image", "Frames": "patient", "Clinic": "patient"})
+    text = "Over other {units}, each {unit} at once."
+    of_which = "Resampled are images of SLAKE-test; patients of Frames, Clinic."
+    assert shown.in_units(text) == f"Over other images or patients, each image or patient at once. {of_which}"
+    assert shown.in_units("a {unit}-cluster") == f"a image or patient-cluster. {of_which}"  # no sentence, in a table
+    assert [shown.units_of(label) for label in ("SLAKE-test", "Clinic", "another")] == ["images", "patients", "images"]
+    alone = changed(shown, units={"Frames": "patient"})
+    assert alone.in_units(text) == "Over other patients, each patient at once."
+    assert layout([]).in_units(text) == "Over other images, each image at once."
+
+
 def test_patients_are_counted_where_intervals_go_by_them():
     rows = data_rows(PMC).with_columns(clusters=pl.when(pl.col("dataset") == "slake").then(pl.col("images") // 3))
     table = build_table.build(data, rows, changed(layout([]), datasets=DATASETS))

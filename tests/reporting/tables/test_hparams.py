@@ -65,7 +65,7 @@ ADDED = {
 }
 
 
-def rows_of(changes, n_questions=N_SLAKE_TRAIN):
+def rows_of(changes, n_questions=N_SLAKE_TRAIN, units=None):
     study = resolve(merged(EMBEDDED, changes))
     config = study.as_mapping()
     settings = StudySettings(
@@ -75,6 +75,7 @@ def rows_of(changes, n_questions=N_SLAKE_TRAIN):
         software={"torch": "2.13.0", "transformers": "5.23.0", "trl": "1.16.0"},
         trainings=(),
         constants=StudyTables(study).constants("hparams"),
+        units=units,
     )
     # As a job file holds it: sorted, and every key text.
     settings = StudySettings.from_spec(settings.to_spec(), "build_table")
@@ -105,6 +106,13 @@ def test_the_table_has_every_row_once_in_four_sections(paper):
         assert tex.count(rf"{latex(name)} & {latex(text)} \\" + "\n") == 1
     assert tex.count(r"\multicolumn{2}{@{}l}{\emph{") == 4
     assert tex.count(r"\midrule") == 7  # after each title, and before all but the first
+
+
+def test_patients_are_held_out_where_they_are_resampled(paper):
+    rows = rows_of({}, units={"SLAKE-test": "patient", "VQA-RAD": "image"})[1]
+    assert rows["Calibration"].endswith("fit on held-out SLAKE-train patients")
+    assert rows["Bootstrap"].endswith(" percentile. Resampled are patients of SLAKE-test; images of VQA-RAD.")
+    assert paper[1]["Calibration"].endswith("fit on held-out SLAKE-train images")
 
 
 def _tuned(dropout):

@@ -19,6 +19,7 @@ FORMATS = plugins.known("writers")
 # Of a hospital with 24 images per split: the digest of its questions and answers, which shared code must not change
 # unnoticed, and the kinds of its images. Their bytes change with Pillow; test_round_trip.py compares them with scenes.
 MADE = {
+    "follow_ups": ("3a054db3b758c4ef", {"PNG RGB": 61}),
     "medframeqa": ("77685700ee5f1b5c", {"PNG RGB": 56}),
     "mimic_cxr": ("cabaa87f4699f479", {"JPEG RGB": 72}),
     "omnimedvqa": ("3ab88e1b89cf5312", {"PNG I;16": 10, "PNG RGB": 10, "PNG L": 4}),

@@ -5,14 +5,18 @@ import json
 from collections import Counter
 
 import numpy as np
+import polars as pl
 import pytest
 from PIL import Image
+from tests import specs
 from tests.training.writers.test_contract import tables_and_images
 
+from dualread.data.donors import pair
 from dualread.data.images import open_image
 from dualread.grading.claim_labels.attributes import is_supported, sentences_of
+from dualread.stages import build_manifest
 from dualread.training.phantoms.scene import Style
-from dualread.training.writers import omnimedvqa, path_vqa, pmc_vqa, slake, table, vqa_med_2019, vqa_rad
+from dualread.training.writers import follow_ups, omnimedvqa, path_vqa, pmc_vqa, slake, table, vqa_med_2019, vqa_rad
 from dualread.training.writers.base import TWINS, Hospital, cases_of, picture_of
 
 
@@ -112,3 +116,35 @@ def test_the_twin_of_an_image_is_the_same_without_its_lesions():
         assert 0.005 < differs.mean() < 0.25  # the quadrant of the lesions; all else is equal, to the noise of a pixel
         labels = [is_supported(s, [twin["reference_answers"]]) for s in sentences_of(row["reference_answers"])]
         assert labels == [True, True, *[False] * (len(labels) - 2)]  # what the image is stays true, no lesion does
+
+
+def test_follow_ups_have_donors_that_exchange_the_current_image_alone(tmp_path):
+    files = dict(follow_ups.official_files(hospital(size=64, questions=3, test=24)))
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    (out := tmp_path / "manifest").mkdir()
+    spec = specs.manifest("table", settings={"image_roles": ["prior", "current"]})
+    build_manifest.compute(spec, {"source": tmp_path}, out)
+    manifest = pl.read_parquet(out / "manifest.parquet")
+    rows = {row["sample_id"]: row for row in manifest.to_dicts()}
+    pairs, _ = pair(manifest, [], "current")
+    bodies = len({name.split("_")[0] for name in files if name.endswith("_changed.png")})
+    assert 10 < bodies < manifest["cluster_id"].n_unique() == 24  # others have no lesion
+    asked = Counter(rows[name]["question"] for name in pairs["sample_id"])
+    # The organ is the same at both visits; each of the other questions is asked about both.
+    assert asked == {follow_ups.CHANGE: 2 * bodies, "What is the size of the lesion?": 2 * bodies}
+    answers = Counter()
+    for source, donor in pairs.select("sample_id", "donor_sample_id").iter_rows():
+        (prior, own), (same_prior, other) = (rows[name]["image_files"] for name in (source, donor))
+        assert prior == same_prior
+        pictures = [np.asarray(Image.open(out / file), int) for file in (prior, own, other)]
+        differs = (pictures[1] != pictures[2]).any(axis=2)
+        assert 0.001 < differs.mean() < 0.25  # the quadrant of the lesion; all else is equal, to the noise of a pixel
+        if rows[source]["question"] == follow_ups.CHANGE:
+            answers[rows[source]["reference_answers"][0]] += 1
+            # Beyond noise, the image that is said to be the same is like the prior one, and the other is not.
+            far = np.abs(pictures[1] - pictures[0])[differs].mean() > np.abs(pictures[2] - pictures[0])[differs].mean()
+            assert far == (rows[source]["reference_answers"] != ["It is the same"])
+    assert answers["It is the same"] == bodies == answers["It has grown"] + answers["It has shrunk"]
+    assert min(answers.values()) > 3  # no answer can be guessed from the question

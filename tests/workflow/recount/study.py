@@ -33,7 +33,7 @@ class Study:
         runs: (backbone, method) -> seed -> run.
         in_distribution: The data set that has a split to train on.
         ood: All others.
-        paired: Those of the others whose test questions have donor pairs.
+        paired: Those of the others whose test questions have donor pairs that exchange all images.
     """
 
     results: Path
@@ -47,7 +47,9 @@ class Study:
         names = sorted(path.name for path in (self.results / "manifests").iterdir())
         (self.in_distribution,) = [n for n in names if (self.results / "manifests" / n / "train").exists()]
         self.ood = [name for name in names if name != self.in_distribution]
-        self.paired = [name for name in self.ood if (self.results / "pairs" / name / "test").exists()]
+        pairs = {name: self.results / "pairs" / name / "test/MANIFEST.json" for name in self.ood}
+        specs = {name: json.loads(path.read_text())["spec"] for name, path in pairs.items() if path.exists()}
+        self.paired = [name for name, spec in specs.items() if spec.get("role") is None]
 
     @property
     def of_claims(self) -> bool:

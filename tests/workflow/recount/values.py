@@ -102,13 +102,14 @@ class Values:
             same = row["canonical_answer"] and row["canonical_answer"] == row["canonical_answer_other"]
             as_meant = row["correct_other"] == metric.startswith("supported_on_both")
             chosen.append(bool(row["correct"] and as_meant and (same or not same_answer)))
+        sources, others = rows["cluster"].to_numpy(), rows["cluster_other"].to_numpy()
         return Decisive(
             names=rows["sample_id"].str.replace(r"#\d+$", "").to_numpy(),
             real=rows["confidence"].to_numpy(),
             other=rows["confidence_other"].to_numpy(),
             chosen=np.array(chosen, dtype=bool),
-            sources=rows["cluster"].to_numpy(),
-            others=rows["cluster_other"].to_numpy(),
+            sources=sources,
+            others=np.where(others == sources, -1 - sources, others),  # where one image of several is exchanged
         )
 
     def _of_dataset(self, run: Run, dataset: str, metric: str, subset: str, split: str) -> float | None:

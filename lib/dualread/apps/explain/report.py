@@ -12,11 +12,14 @@ import numpy as np
 import polars as pl
 
 from dualread.apps.explain.cells import MethodRun, PrintedCell, find_cell, read_rows, recomputed, runs_of
+from dualread.artifacts.tables import read_table
+from dualread.data.questions.roles import OF_UNIT, unit_of
 from dualread.errors import ArtifactError, ConfigError
 from dualread.evaluation import conditions
 from dualread.plugins import load_module
 from dualread.readers.replies import choice_probabilities
 from dualread.reporting.tables.subgroups import WORST
+from dualread.schema.columns import MANIFEST
 from dualread.stages._joined import read_groups
 from dualread.store.differences import described
 from dualread.store.graph import Graph, Lineage
@@ -55,8 +58,10 @@ def explain_cell(
         yield from chain.lines(target.manifest.key, "table", "  ")
     for run in runs:
         row = run.estimate
-        yield from ["", f"{row['method']}, actor {row['actor']}, seed {row['seed']}: {_value(row)}"]
-        yield from (f"  {row['dataset']}: {_value(row)}" for row in run.members)
+        units = _units(run, store)
+        every = " or ".join(f"{unit}s" for unit in dict.fromkeys(units.values()))
+        yield from ["", f"{row['method']}, actor {row['actor']}, seed {row['seed']}: {_value(row, every)}"]
+        yield from (f"  {row['dataset']}: {_value(row, units[row['dataset']] + 's')}" for row in run.members)
         yield from chain.lines(run.key, run.kind, "  ")
     yield from ["", f"made with {chain.versions()}"]
     if sample_id is not None:
@@ -106,8 +111,17 @@ def _declarations(file: Path, metric: str) -> Iterator[tuple[bool, int, str]]:
                 yield start == "name=", len("".join(words)), f"{os.path.relpath(file)}:{number}"
 
 
-def _value(row: Mapping[str, Any]) -> str:
-    basis = f"on {row['n']:,} rows of {row['n_clusters']:,} images"
+def _units(run: MethodRun, store: Store) -> dict[str, str]:
+    """Return what is resampled of each data set that an estimate is of, such as images or patients."""
+    keys = store.manifest(run.key).input_keys
+    shards = [(row["dataset"], row["split"]) for row in run.members or [run.estimate]]
+    paths = {shard[0]: f"manifest/{'/'.join(shard)}" for shard in shards}
+    tables = {name: store.entry(keys[path]) / "manifest.parquet" for name, path in paths.items() if path in keys}
+    return {name: unit_of(read_table(tables[name], MANIFEST, OF_UNIT)) if name in tables else "image" for name in paths}
+
+
+def _value(row: Mapping[str, Any], units: str) -> str:
+    basis = f"on {row['n']:,} rows of {row['n_clusters']:,} {units}"
     if row["estimate"] is None:
         return f"undefined, {row['reason']} ({basis})"
     interval = "" if row["low"] is None else f", 95% interval [{row['low']:.6f}, {row['high']:.6f}]"

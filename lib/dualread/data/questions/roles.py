@@ -19,6 +19,7 @@ from dualread.schema.columns import DATA
 
 # The list of clusters is cut in this order, because the order of the keys in a configuration must not matter.
 ROLES = ("fit", "stop", "calibration", "validation", "test", "ood")
+OF_UNIT = ("image_id", "cluster_id", "patient_id")  # what `unit_of` reads
 
 
 def cluster_identities(loaded: Loaded, image_ids: Mapping[Path | bytes, str], resample: Unit) -> dict[str, str]:

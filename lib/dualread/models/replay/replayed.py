@@ -1,7 +1,7 @@
 """What is read of the states of a completion, whatever pass they come from, and the tensors in which it is stored."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,11 +77,14 @@ def stacked(replayed: Sequence[Replayed], name: str) -> np.ndarray:
     return np.stack(rows) if rows else np.zeros((0, 1), dtype=np.float32)
 
 
-def padded_entropies(replayed: Sequence[Replayed]) -> np.ndarray:
-    """Return the entropies of each completion's tokens, float32 [n, tokens of the longest], NaN behind its last token.
+def stacked_optional(replayed: Sequence[Replayed], name: str) -> np.ndarray:
+    """Return what is stored only where a reader reads it (`schema.replay`), float32 [n, ...].
 
-    All of them were replayed with `entropies`.
+    Entropies of tokens are NaN behind a completion's last one, and the state of an image where a prompt has fewer. All
+    of them were asked for.
     """
+    if name != "token_entropies":
+        return stacked([replace(r, vectors={name: r.vectors["h_pre"] * np.nan} | r.vectors) for r in replayed], name)
     rows = [r.token_entropies for r in replayed if r.token_entropies is not None]
     assert len(rows) == len(replayed), "the entropies of tokens were not asked for"
     return padded(rows)

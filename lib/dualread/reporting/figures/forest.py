@@ -48,7 +48,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     values = pl.DataFrame(
         [row for backbone in layout.backbones for row in _rows(tables, layout, backbone)], schema=VALUES
     )
-    units, ends = f"{(layout.units or {}).get(layout.datasets[0].label, 'image')}s", scale(values)
+    units, ends = layout.units_of(layout.datasets[0].label), scale(values)
     pages = [
         page(values.filter(backbone=backbone.name), title(backbone, layout, values), ends=ends, units=units)
         for backbone in layout.backbones

@@ -26,7 +26,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     """
     dataset, order = layout.datasets[0], [method.name for method in layout.methods]
     labels = {method.name: f"{method.label}: " if len(order) > 1 else "" for method in layout.methods}
-    units, parts, titles = f"{(layout.units or {}).get(dataset.label, 'image')}s", [], []
+    units, parts, titles = layout.units_of(dataset.label), [], []
     for backbone in layout.backbones:
         here = tables["subgroups"].filter(pl.col("method").is_in(order), backbone=backbone.name, dataset=dataset.name)
         here = here.filter(pl.col("seed") == pl.col("seed").min().over("actor"))

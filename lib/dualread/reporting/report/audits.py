@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from dualread.artifacts.tables import read_table
-from dualread.data.questions.roles import unit_of
+from dualread.data.questions.roles import OF_UNIT, unit_of
 from dualread.evaluation.difficulty import EXCHANGED, OWN
 from dualread.reporting.pages import Grid
 from dualread.reporting.report.findings import interval
@@ -44,8 +44,7 @@ def data(study: Path) -> dict[str, Any] | None:
 def units(study: Path) -> dict[str, str]:
     """Return what is resampled, by data set whose test set is in a study's folder: image, patient, or image set."""
     paths = sorted(study.glob("manifests/*/test/manifest.parquet"))
-    columns = ("image_id", "cluster_id", "patient_id")
-    return {path.parts[-3]: unit_of(read_table(path, MANIFEST, columns)) for path in paths}
+    return {path.parts[-3]: unit_of(read_table(path, MANIFEST, OF_UNIT)) for path in paths}
 
 
 def leakage(study: Path) -> dict[str, Any] | None:

@@ -320,7 +320,7 @@ class Sheet:
                     specification=self.specification,
                     head=self.head(at, labels, columns),
                     body=body.lines,
-                    caption=layout.in_units(" ".join([*self.caption(at), *notes(body.cells, self.name)])),
+                    caption=layout.in_units(" ".join([*self.caption(at), *notes(body.cells, layout, self.name)])),
                 )
             )
         return PrintedTable(floats=floats, cells=csv_rows(self.name, printed, self.csv))

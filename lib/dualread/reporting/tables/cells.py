@@ -10,13 +10,13 @@ from dualread.evaluation.answer_metrics import IMAGES_WITH_RIGHT, IMAGES_WITH_WR
 from dualread.evaluation.controls import OF_FORCED_CLAIMS
 from dualread.evaluation.metric import AnswerMetric, Metric
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
-from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, PAIR_METRICS, STRICT_CCG_AUC
 from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import latex_table
 from dualread.reporting.tables.entries import DASH, Float, Inline, Number, TwoLines, plain
 from dualread.reporting.tables.values import Key, Value, number, printed, rounded
-from dualread.schema.tables import NULL_GROUP, LabeledMethod
+from dualread.schema.tables import NULL_GROUP, LabeledMethod, Layout
 
 _BY_CHANCE = (
     "°\N{NO-BREAK SPACE}An ECE that calibrated confidences reach by chance, in every seed: on these {units}, it is not "
@@ -189,12 +189,15 @@ def csv_rows(table: str, cells: Iterable[Cell], columns: Mapping[str, Any]) -> p
     return pl.DataFrame(rows, schema=columns)
 
 
-def notes(cells: Sequence[Cell], name: str) -> list[str]:
+def notes(cells: Sequence[Cell], layout: Layout, name: str) -> list[str]:
     """Return the sentences that explain marks which occur in the table, and what its CSV file adds."""
+    of_donors = {cell.key.dataset for cell in cells if cell.key.metric in PAIR_METRICS}
+    by_role = [dataset for dataset in layout.datasets if dataset.role and dataset.name in of_donors]
     weak = [cell.value for cell in cells if "†" in cell.printed]
     sentences = _few_images(
         (side for value in weak for side in value.short), [value.detectable for value in weak if value.detectable]
     )
+    sentences += [f"On {dataset.label}, donors exchange the {dataset.role} image alone." for dataset in by_role]
     if most := max((cell.value.ties for cell in cells if cell.value.ties), default=0.0):
         sentences.append(f"Of the pairs behind a value, up to {most:.0%} are ties.")
     if any(cell.value.by_chance for cell in cells):

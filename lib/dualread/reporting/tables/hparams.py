@@ -59,7 +59,7 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
     sections = {
         "Actor training (shared; the reward differs per method)": _training(config, n_questions),
-        "Hidden-state head fitting (DualRead)": _fitting(config),
+        "Hidden-state head fitting (DualRead)": _fitting(config, settings),
         "Hidden-state head fitting (baselines)": _baselines(config, settings),
         "Evaluation": {**_evaluation(config, settings), "Software": ", ".join([python, *versions])},
     }
@@ -194,7 +194,7 @@ def _trainable(settings: TrainingSettings) -> str:
     return f"LoRA of the {part} ({layers}), rank {rank}, {alpha}{dropout}"
 
 
-def _fitting(config: Config) -> Rows:
+def _fitting(config: Config, shown: StudySettings) -> Rows:
     """Return the rows on the heads that DualRead fuses; none if the study has no such method."""
     methods = config["methods"]
     heads = [method for method in methods.values() if method["reader"] == "dualread"][:1]
@@ -211,7 +211,8 @@ def _fitting(config: Config) -> Rows:
         rows["Visual pooling"] = f"cosine-similarity pooling, temperature {number(config['replay']['kappa'], 'κ=')}"
     if "dualread" in settings_of:
         rows["Fusion"] = f"log-odds mean of calibrated PSR and PER, weight {number(WEIGHT)} (frozen a priori)"
-        rows["Calibration"] = f"one scalar temperature per branch, fit on held-out {_training_split(config)} images"
+        held_out = f"{_training_split(config)} {shown.units_of(_in_distribution(config)['label'])}"
+        rows["Calibration"] = f"one scalar temperature per branch, fit on held-out {held_out}"
     return rows
 
 
@@ -272,9 +273,12 @@ def _evaluation(config: Config, shown: StudySettings) -> Rows:
     }
 
 
+def _in_distribution(config: Config) -> Config:
+    return next(dataset for dataset in config["datasets"].values() if dataset.get("id"))
+
+
 def _training_split(config: Config) -> str:
-    in_distribution = next(dataset for dataset in config["datasets"].values() if dataset.get("id"))
-    return f"{in_distribution['label'].removesuffix('-test')}-train"  # labels name what is reported: SLAKE-test
+    return f"{_in_distribution(config)['label'].removesuffix('-test')}-train"  # labels name what is reported
 
 
 _WORDS: Mapping[str, Callable[[TrainingSettings], str]] = {

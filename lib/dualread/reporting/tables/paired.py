@@ -48,7 +48,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
                 columns="l" + "c" * len(metrics),
                 head=[TableRow(["Method − baseline", *(metric.headed(head) for metric, head in metrics.items())])],
                 body=body,
-                caption=layout.in_units(" ".join([*_caption(layout), *notes(printed, "paired")])),
+                caption=layout.in_units(" ".join([*_caption(layout), *notes(printed, layout, "paired")])),
             )
         ],
         cells=csv_rows("paired", printed, CONTRASTS_CSV),
