@@ -133,9 +133,9 @@ def _judged(
         *answer_set_rows(spec, data_split, inputs),
     ]
     # Where nothing could be chosen on the validation answers, the reason counts what is resampled of those.
-    chosen_on = unit_of(read(inputs, f"manifest/{spec.thresholds_from}", MANIFEST, OF_UNIT))
-    units = (chosen_on if re.search("validation|calibration", row["reason"] or "") else unit_of(drawn) for row in rows)
-    rows = [{**row, "reason": in_unit(row["reason"], unit)} for row, unit in zip(rows, units, strict=True)]
+    units = unit_of(drawn), unit_of(read(inputs, f"manifest/{spec.thresholds_from}", MANIFEST, OF_UNIT))
+    of_validation = [re.search("validation|calibration", row["reason"] or "") is not None for row in rows]
+    rows = [{**row, "reason": in_unit(row["reason"], units[at])} for row, at in zip(rows, of_validation, strict=True)]
     rows = [dict(of_scores(row)) for row in rows] if spec.uncalibrated else rows
     return rows, replace(comparable, pairs={**comparable.pairs, **report_pairs}), (len(answers), n_pairs)
 

@@ -105,9 +105,8 @@ def reading_of(
 ) -> list[Replayed]:
     """Read the states of at least one row, whatever pass they come from, at the positions that `located` returns.
 
-    `claims` are the positions of each row's claims, which are read besides; `layers` comes from
-    `layers_of`, `logits` is the model's head (`actor.Collecting.read`), and `forbidden` are the ids that generation may
-    not choose.
+    `claims` are the positions of each row's claims, which are read besides; `layers` is of `layers_of`, `logits` the
+    model's head (`actor.Collecting.read`), and `forbidden` holds the ids that generation may not choose.
     """
     import torch
 
