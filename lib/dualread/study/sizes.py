@@ -85,9 +85,7 @@ class Sizes:
             there = images * hospital.get("questions_per_image", _QUESTIONS_PER_IMAGE)
         elif declared := (plugins.declared("datasets", entry["loader"], "SIZES") or {}).get(split):
             images, there = declared["images"], sum(declared[kind] for kind in types)
-        elif (
-            folder and (self._root / folder).is_dir()
-        ):  # also of a part that is drawn: how many images a question shows
+        elif folder and (self._root / folder).is_dir():  # where a part is drawn, for how many images a question shows
             loader = plugins.load("datasets", entry["loader"])
             loaded = loader.load_rows(self._root / folder, split, entry.get("settings", {}))
             refuse_broken(loaded, {})  # here rather than in the first job; images are looked at there
