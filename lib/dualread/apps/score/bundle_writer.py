@@ -32,6 +32,7 @@ from dualread.apps.score.claims import check_claims
 from dualread.apps.score.loading import load
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
+from dualread.data.questions.roles import OF_UNIT, unit_of
 from dualread.errors import ConfigError, DualReadError, did_you_mean, in_a_line
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
 from dualread.evaluation.answer_sets import SetThreshold
@@ -248,6 +249,9 @@ def _write_card(
         terms = plugins.declared("datasets", loader, "TERMS") or "Terms: not recorded."
         phantoms = f"drawn by DualRead in the format of {loader}: phantoms, no patients"
         origins[name] = phantoms if drawn_here else f"read by `{loader}`. {terms}"
+    # The words for what intervals resample; images, where a restored study has no questions.
+    paths = {name: study / "manifests" / name / "test/manifest.parquet" for name in made}
+    units = {name: unit_of(read_table(path, MANIFEST, OF_UNIT)) for name, path in paths.items() if path.is_file()}
     # Where the actor's base came from ({hub, revision}, or {} for a folder); None if it was trained here.
     bases = sorted((study / "actors" / bundle.backbone).glob(f"*/0/{MANIFEST_NAME}"))
     actions = [read_manifest(path).action for path in bases]
@@ -298,6 +302,7 @@ def _write_card(
         quantization=settings.get("quantization"),
         fitted={**provenance["examples"], "partitions": provenance["partitions"]},
         origins=origins,
+        units=units,
         tables=list(_tables(tested, shown, provenance["examples"]["dataset"], origins)),
         licence=license,
         ours=ours,

@@ -20,6 +20,7 @@ from dualread.models.replay.forward import TENSORS, VECTORS
 from dualread.readers.answers import COLUMNS, Answers
 from dualread.readers.base import FittedReader, Scores, score
 from dualread.readers.requirements import NAME, views_read
+from dualread.schema.replay import OF_ONE_IMAGE
 
 # The roles under which a reader of both branches holds its parts.
 _PSR, _PER = "pre", "post"
@@ -204,13 +205,17 @@ def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
     """Let each reader of states score one answer with states of `width` numbers, before any question is asked.
 
     Raises:
-        ReaderError: A reader was fitted on states of another width.
+        ReaderError: A reader was fitted on states of another width, or reads those of single images.
     """
     table = pl.DataFrame([dict.fromkeys(COLUMNS, "")], schema=dict.fromkeys(COLUMNS, pl.String))
     states = {name: np.full((1, width), 0.5, np.float32) for name in (*VECTORS, "h_think")}
     states["answer_log_prob"] = np.full((1, 1), -0.5, np.float32)
     answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
     for name, reader in readers.items():
+        if alone := sorted(feature for feature in features_of(reader) if feature.startswith(OF_ONE_IMAGE)):
+            raise ReaderError(
+                f"{name}: reads {', '.join(alone)}, the states of single images, which a study alone reads."
+            )
         if features_of(reader) and not views_read(reader, where=name):
             _scored(name, reader, answers)
 
