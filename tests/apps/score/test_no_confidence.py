@@ -17,7 +17,8 @@ from dualread.errors import DataError
 from dualread.evaluation.thresholds import Threshold, decide
 from dualread.grading import answers as grading
 from dualread.grading.canonical import is_correct
-from dualread.models.actor import Completion, Finished, PromptRead, TokenEvent
+from dualread.models.actor import Completion
+from dualread.models.streams import Finished, PromptRead, TokenEvent
 from dualread.readers.base import FittedReader, fit, settings_of
 from dualread.schema.answers import Decoding
 from tests.readers import synthetic

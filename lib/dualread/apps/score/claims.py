@@ -10,6 +10,7 @@ from typing import Any
 from dualread import plugins
 from dualread.apps.score.results import ShownQuestion
 from dualread.errors import ConfigError
+from dualread.grading.parse import answer_span
 from dualread.grading.spans.base import Span, divided
 from dualread.models.actor import Completion
 from dualread.schema.base import NoSettings
@@ -51,10 +52,29 @@ def claims_of(
     """
     if requirements.spans is None:
         return None
+    of_questions = zip(asked, completions, strict=True)
+    return [claims_in(requirements, completion.text, question.name) for question, completion in of_questions]
+
+
+def claims_in(requirements: Requirements, text: str, name: str = "the report") -> list[Span]:
+    """Return the claims of a completion, as `claims_of`; errors call it `name`."""
     module, settings = _plugin(requirements, "scoring")
     thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
-    texts = [(question.name, completion.text) for question, completion in zip(asked, completions, strict=True)]
-    return divided(module, texts, settings, None, thinking_ends, str(requirements.spans))
+    [claims] = divided(module, [(name, text)], settings, None, thinking_ends, str(requirements.spans))
+    return claims
+
+
+def settled_claims(requirements: Requirements, text: str) -> list[Span]:
+    """Return the claims of a completion that goes on which its next tokens leave as they are.
+
+    If its answer block is not closed, those are the claims of the completion that closes it here, but for the last one,
+    which may grow. Before the block is opened there are none.
+    """
+    thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
+    if answer_span(text, thinking_ends) is not None:
+        return claims_in(requirements, text)
+    closed = f"{text}</answer>"
+    return [] if answer_span(closed, thinking_ends) is None else claims_in(requirements, closed)[:-1]
 
 
 def _plugin(requirements: Requirements, where: str) -> tuple[ModuleType, Any]:

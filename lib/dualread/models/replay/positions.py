@@ -4,7 +4,7 @@ The rules for straddling tokens and missing blocks: docs/choices.md, "Positions"
 """
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dualread.grading.answers import character_spans, tokens_within
 from dualread.grading.parse import answer_span, text_after_thinking
@@ -62,3 +62,16 @@ def locate(
         has_answer_block=True,
         think=think,
     )
+
+
+def locate_claims(
+    token_ids: Sequence[int],
+    decode: Callable[[Sequence[int]], str],
+    stop: Set[int],
+    claims: Sequence[tuple[int, int]],
+    thinking_ends: str | None = None,
+) -> list[Positions]:
+    """Find the positions to read of each claim of a completion; claims are (start, end) in characters."""
+    report, (_, spans) = locate(token_ids, decode, stop, thinking_ends), character_spans(token_ids, decode)
+    tokens = [tokens_within(spans, start, end) for start, end in claims]
+    return [replace(report, first=of[0], answer=of, close=of[-1], last=of[-1]) for of in tokens]
