@@ -54,7 +54,7 @@ def _learn(tiny: Tiny) -> None:
     model.train()
     losses = [1.0]
     while max(losses[-3:]) > 0.03:
-        loss = 0
+        loss = torch.zeros(())
         for question, ids in said.items():
             shown = image(len(losses))
             prompt = encoder.prompt(prompts.render("shared", question=question), images=[shown], row=question)

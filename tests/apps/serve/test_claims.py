@@ -5,18 +5,20 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import httpx
+import openai
 import polars as pl
 import pytest
 
 import dualread
 from dualread.apps.score import ScorerChoice, stored
-from dualread.apps.score.claims import settled_claims
+from dualread.apps.score.claims import ClaimDivider
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
 from dualread.apps.serve.outcome import Record
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError
 from dualread.grading.contracts import single
+from dualread.grading.spans import sentences
 from tests.apps.score import small
 from tests.apps.serve import reports
 from tests.apps.serve.reports import CLAIMS, SAID
@@ -61,7 +63,7 @@ def test_a_claim_is_told_when_its_sentence_has_ended_as_it_is_at_the_end(server,
     for claims, text in early:  # behind the tag, or the beginning of a sentence, come a token or two
         assert 0 <= len(text) - claims[-1]["end"] <= len("</answer>\n<confidence>")
     scored = Scorer.load(ward.reader("dualread"), ward.actor, methods=METHODS)(image(1), question)
-    for claim, of_score in zip(told, scored.claims, strict=True):
+    for claim, of_score in zip(told, scored.claims or (), strict=True):
         assert [claim[name] for name in NUMBERS] == pytest.approx([getattr(of_score, n) for n in NUMBERS], abs=2e-6)
         for name, of in of_score.methods.items():
             assert claim["methods"][name]["confidence"] == pytest.approx(of.confidence, abs=2e-6)
@@ -101,6 +103,17 @@ def test_what_is_cut_off_is_told_no_further_and_has_no_claims_at_the_end(server)
     assert any("cut off at a text of `stop`" in note for note in last["notes"])
 
 
+def test_a_report_that_ends_at_its_limit_is_read_to_its_last_token(server, monkeypatch):
+    """As if readers knew reports of up to 30 tokens; beside it in the batch goes a longer one."""
+    monkeypatch.setattr(server.service.requests, "of_completion", lambda asked, completion: ())
+    limits = (30, 120, 30)
+    with ThreadPoolExecutor(len(limits)) as pool:
+        last = list(pool.map(lambda n: streamed(server, "Report?", max_tokens=n)[1]["claims"], limits))
+    assert all(claim["confidence"] is not None for claims in last for claim in claims)
+    assert [claim["text"] for claim in last[0]] == [claim["text"] for claim in last[2]]
+    assert [claim["text"] for claim in last[1]] == CLAIMS["Report?"] != [claim["text"] for claim in last[0]]
+
+
 def test_requests_that_readers_cannot_judge_have_no_claims(server):
     early, last = streamed(server, "Report?", temperature=0.01, seed=1)
     assert (early, last["claims"]) == ([], None)
@@ -138,6 +151,24 @@ def test_a_bundle_has_stored_claims_by_which_an_engine_is_checked(ward, tmp_path
         open_service(ScorerChoice(reader=bundle), engine="transformers", batch_size=4)
 
 
+def test_a_report_that_a_plugin_divides_wrongly_harms_no_other_one(ward, monkeypatch):
+    """Overlapping claims of one report among several of a batch."""
+
+    def overlapping(reports, settings, source):
+        return [
+            [(1, 5), (3, 9)] if "A scan" in report.text else whole([report], settings, source)[0] for report in reports
+        ]
+
+    whole = sentences.spans
+    monkeypatch.setattr(sentences, "spans", overlapping)
+    with opened(ward, engine="transformers") as service, serving(service) as server, ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(streamed, server, question) for question in ("Report?", "Short?", "Report?", "Open?")]
+        for k, question in ((0, "Report?"), (2, "Report?"), (3, "Open?")):
+            assert [claim["text"] for claim in asked[k].result()[1]["claims"]] == CLAIMS[question]
+        with pytest.raises(openai.APIError, match="claim 1 is from character 3 to 9"):
+            asked[1].result()
+
+
 def test_a_record_of_claims_is_a_table_for_evaluate(server, tmp_path):
     replies = [server.ask(image(k), "Report?", extra_body={"dualread": {"id": f"r{k}"}}) for k in range(2)]
     record = Record(tmp_path / "claims.jsonl")
@@ -157,11 +188,11 @@ def test_a_record_of_claims_is_a_table_for_evaluate(server, tmp_path):
 
 def test_a_claim_that_was_told_stays_whatever_follows():
     """Each beginning of a completion, character by character."""
-    required = SimpleNamespace(spans="sentences", contract="single")
+    divider = ClaimDivider(SimpleNamespace(spans="sentences", contract="single"))  # type: ignore[arg-type]
     for question in ("Report?", "Short?"):
         text = SAID[question]
-        told = [settled_claims(required, text[:n]) for n in range(len(text) + 1)]
-        assert told[-1] == settled_claims(required, text)
+        told = [divider.settled(text[:n]) or [] for n in range(len(text) + 1)]
+        assert told[-1] == divider.claims(text)
         assert [text[slice(*span)] for span in told[-1]] == CLAIMS[question]
         assert all(now == last[: len(now)] for now, last in pairwise(told))
         assert not any(told[: text.index("<answer>") + 8])

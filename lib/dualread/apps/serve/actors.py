@@ -75,6 +75,7 @@ def of_pass(
     if not reads:
         return as_answered(asked, completions, requirements.contract, None, claims_of(requirements, asked, completions))
     if any(completion.states is None for completion in completions):
+        claims_of(requirements, asked, completions)  # raises what is wrong with them
         raise ArtifactError("vLLM has not computed all states of an answer. Report this, with vLLM's version.")
     rows = [vectors for completion in completions for _, vectors in completion.states]
     claims = [[span for span, _ in completion.states] for completion in completions]

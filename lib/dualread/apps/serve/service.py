@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dualread.apps.score.claims import settled_claims
+from dualread.apps.score.claims import ClaimDivider
 from dualread.apps.score.distance import unusual
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.readings import before_answer, decision_of, known_early, readings
@@ -127,9 +127,11 @@ class AnsweringService:
         self.loaded, self._broken = loaded, None
         self._actor, self._limit = loaded.actor, abstain_below
         self.requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
-        self._tells_claims = loaded.requirements.spans is not None and known_early(
+        self._divider: ClaimDivider | None = None  # of reports whose claims are told before their end
+        if loaded.requirements.spans is not None and known_early(
             loaded.readers, loaded.views, loaded.actor.config.hidden_size
-        )
+        ):
+            self._divider = ClaimDivider(loaded.requirements)
         self._progress = time.monotonic()
         self._inbox: queue.SimpleQueue[tuple[str, _PendingRequest | None] | None] = queue.SimpleQueue()
         self._running: dict[str, _PendingRequest] = {}
@@ -257,8 +259,8 @@ class AnsweringService:
             if part or (tokens and sent.logprobs):
                 for index in request.numbers(event.index):
                     request.tell(TextPart(index=index, text=part, tokens=tokens))
-            if part and self._tells_claims and request.asked.encoded.watched:
-                claims = settled_claims(self.loaded.requirements, text.told)
+            if part and self._divider is not None and request.asked.encoded.watched:
+                claims = self._divider.settled(text.told) or []
                 if new := claims[request.n_claims.get(event.index, 0) :]:
                     request.n_claims[event.index] = len(claims)
                     self._actor.read_early(event.name, event.index, new)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dualread import plugins
-from dualread.apps.score.claims import claims_in
+from dualread.apps.score.claims import ClaimDivider
 from dualread.models.actor import ClaimSpan, PassStates
 from dualread.models.replay.forward import middle_layer, vectors_of
 from dualread.models.replay.positions import Positions, locate, locate_claims
@@ -28,12 +28,13 @@ class ReadersVectors:
         kappa: Temperature of the visual pooling.
         names: The vectors that are brought to the host.
         thinking_ends: What ends the thinking before an answer; None where completions do not think.
-        claims: Divides the text of a completion into claims, each of which is read; None to read whole answers.
+        claims: Divides the text of a completion into claims, each of which is read, or says None where it cannot; None
+            to read whole answers.
     """
 
     kappa: float
     thinking_ends: str | None = None
-    claims: Callable[[str], Sequence[ClaimSpan]] | None = None
+    claims: Callable[[str], Sequence[ClaimSpan] | None] | None = None
     names: frozenset[str] = frozenset(FINAL)
     kinds: ClassVar[tuple[type, ...]] = ()
 
@@ -43,7 +44,7 @@ class ReadersVectors:
         if kappa is None:
             return None
         thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
-        claims = None if requirements.spans is None else lambda text: claims_in(requirements, text)
+        claims = None if requirements.spans is None else ClaimDivider(requirements).claims
         return cls(kappa=kappa, thinking_ends=thinking_ends, claims=claims)
 
     def layers(self, n_layers: int) -> list[int]:
@@ -52,7 +53,7 @@ class ReadersVectors:
 
     def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
         """See `Collecting.reads_last`."""
-        places = self._places(completion, decode, stop, None)
+        places = self._places(completion, decode, stop, None) or ()
         return any(len(completion) - 1 in (at.close, at.think, *at.answer) for _, at in places)
 
     def read(
@@ -64,14 +65,14 @@ class ReadersVectors:
         stop: Set[int],
         forbidden: Sequence[int],
         claims: Sequence[Sequence[ClaimSpan]] | None = None,
-    ) -> list[list[Vectors]]:
-        """See `Collecting.read`."""
+    ) -> list[list[Vectors] | None]:
+        """See `Collecting.read`; None for a completion that cannot be divided."""
+        places = [
+            self._places(ids, decode, stop, None if claims is None else claims[k]) for k, ids in enumerate(completions)
+        ]
         return [
-            [
-                (span, self._vectors(row, ids, at, logits, forbidden))
-                for span, at in self._places(ids, decode, stop, None if claims is None else claims[k])
-            ]
-            for k, (row, ids) in enumerate(zip(rows, completions, strict=True))
+            None if at is None else [(span, self._vectors(row, ids, a, logits, forbidden)) for span, a in at]
+            for row, ids, at in zip(rows, completions, places, strict=True)
         ]
 
     def _places(
@@ -80,11 +81,12 @@ class ReadersVectors:
         decode: Callable[[Sequence[int]], str],
         stop: Set[int],
         claims: Sequence[ClaimSpan] | None,
-    ) -> list[tuple[ClaimSpan | None, Positions]]:
+    ) -> list[tuple[ClaimSpan | None, Positions]] | None:
         """Return what is read of a completion, and where: `claims`, or all of them at its end; or its answer."""
         if self.claims is None:
             return [(None, locate(ids, decode, stop, self.thinking_ends))]
-        claims = self.claims(decode(ids)) if claims is None else claims
+        if (claims := self.claims(decode(ids)) if claims is None else claims) is None:
+            return None
         return list(zip(claims, locate_claims(ids, decode, stop, claims, self.thinking_ends), strict=True))
 
     def _vectors(
