@@ -8,9 +8,10 @@ import numpy as np
 
 from dualread import plugins
 from dualread.apps.score.claims import ClaimDivider
+from dualread.grading.answers import character_spans, tokens_within
 from dualread.models.actor import ClaimSpan, PassStates
 from dualread.models.replay.forward import middle_layer, vectors_of
-from dualread.models.replay.positions import Positions, locate, locate_claims
+from dualread.models.replay.positions import Positions, locate
 from dualread.models.replay.replayed import log_probs_of
 from dualread.schema.recorded import Requirements
 
@@ -83,11 +84,13 @@ class ReadersVectors:
         claims: Sequence[ClaimSpan] | None,
     ) -> list[tuple[ClaimSpan | None, Positions]] | None:
         """Return what is read of a completion, and where: `claims`, or all of them at its end; or its answer."""
+        report = locate(ids, decode, stop, self.thinking_ends)
         if self.claims is None:
-            return [(None, locate(ids, decode, stop, self.thinking_ends))]
+            return [(None, report)]
         if (claims := self.claims(decode(ids)) if claims is None else claims) is None:
             return None
-        return list(zip(claims, locate_claims(ids, decode, stop, claims, self.thinking_ends), strict=True))
+        _, spans = character_spans(ids, decode)
+        return [((start, end), report.of_claim(tokens_within(spans, start, end))) for start, end in claims]
 
     def _vectors(
         self,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
+from dualread.grading.answers import character_spans, tokens_within
 from dualread.models.backbones._checkpoint_files import (
     AGAIN,
     opened,
@@ -36,7 +37,7 @@ from dataclasses import dataclass, replace
 
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.processor import forbidden_token_ids
-from dualread.models.replay.positions import Positions, locate, locate_claims
+from dualread.models.replay.positions import Positions, locate
 from dualread.schema.recorded import USUAL, Facts
 
 # Other formats of the weights, and documentation; not copied from the hub or from a folder.
@@ -233,7 +234,8 @@ class Opened:
 
     def locate_claims(self, completion: Sequence[int], claims: Sequence[tuple[int, int]]) -> list[Positions]:
         """Return the positions to read of each claim of a completion; claims are (start, end) in characters."""
-        return locate_claims(completion, self.encoder.decode, self.stop, claims, self.thinking_ends)
+        report, (_, spans) = self.locate(completion), character_spans(completion, self.encoder.decode)
+        return [report.of_claim(tokens_within(spans, start, end)) for start, end in claims]
 
     @classmethod
     def of(cls, model: Any, processor: Any, settings: Wire, facts: Facts = USUAL) -> "Opened":

@@ -32,6 +32,10 @@ class Positions:
     think: int | None = None
     first: int = 0
 
+    def of_claim(self, tokens: tuple[int, ...]) -> "Positions":
+        """Return the positions to read of a claim of the completion, which has at least one token."""
+        return replace(self, first=tokens[0], answer=tokens, close=tokens[-1], last=tokens[-1])
+
 
 def locate(
     token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int], thinking_ends: str | None = None
@@ -62,16 +66,3 @@ def locate(
         has_answer_block=True,
         think=think,
     )
-
-
-def locate_claims(
-    token_ids: Sequence[int],
-    decode: Callable[[Sequence[int]], str],
-    stop: Set[int],
-    claims: Sequence[tuple[int, int]],
-    thinking_ends: str | None = None,
-) -> list[Positions]:
-    """Find the positions to read of each claim of a completion; claims are (start, end) in characters."""
-    report, (_, spans) = locate(token_ids, decode, stop, thinking_ends), character_spans(token_ids, decode)
-    tokens = [tokens_within(spans, start, end) for start, end in claims]
-    return [replace(report, first=of[0], answer=of, close=of[-1], last=of[-1]) for of in tokens]
