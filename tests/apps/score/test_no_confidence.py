@@ -208,6 +208,7 @@ def served(readers, text, state, log_prob):
         notes=(),
         threshold=THRESHOLD,
         distances=None,
+        requirements=SimpleNamespace(spans=None),
     )
     service = AnsweringService.__new__(AnsweringService)
     reader = SimpleNamespace(of_completion=lambda asked, completion: ())
