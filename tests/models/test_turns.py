@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.apps.serve.vllm_process import ReadersVectors
+from dualread.apps.serve.vectors import ReadersVectors
 from dualread.errors import ConfigError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
@@ -176,8 +176,10 @@ def test_states_at_the_end_of_thinking_are_those_of_the_pass_that_answers(asking
             np.testing.assert_allclose(one.vectors[name], other.vectors[name], atol=2e-5, err_msg=name)
     served = TransformersEngine(opened, 3).answer(asked, decoding, ReadersVectors(kappa=0.1, thinking_ends=ends))
     for [one], other in zip(served, again, strict=True):
-        assert "h_think" in one.states
-        for name, vector in one.states.items():
+        [(span, vectors)] = one.states
+        assert span is None
+        assert "h_think" in vectors
+        for name, vector in vectors.items():
             np.testing.assert_allclose(vector, other.vectors[name], atol=2e-5, err_msg=name)
 
 

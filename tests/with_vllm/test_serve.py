@@ -16,12 +16,15 @@ import pytest
 from dualread.apps.score.scorer import Scorer
 from dualread.grading.contracts import single
 from tests.apps.score import small
+from tests.apps.serve import reports
+from tests.apps.serve.reports import CLAIMS
 from tests.apps.serve.running import LESION, user, whole_answers
 from tests.tiny import build, image
 from tests.with_vllm.conftest import ROOT
 
 PARTS = ("confidence", "psr", "per")
 METHODS = ["question_prior", "rlvr", "sequence_likelihood", "p_state"]
+CLAIM_METHODS = ["question_prior", "sequence_likelihood", "p_state"]  # `rlvr` waits for the end of a report
 
 
 # An untrained actor never says a valid answer block; the tests' modules are not in the environment of vLLM.
@@ -256,3 +259,38 @@ def test_a_bundle_without_stored_answers_is_refused(vllm_python, bundles, tmp_pa
         assert "no stored answers travel with this reader" in running.communicate(timeout=300)[1]
     finally:
         (tmp_path / "stored.safetensors").rename(bundle / "stored.safetensors")
+
+
+@pytest.fixture(scope="module")
+def ward(tmp_path_factory):
+    """An exported bundle whose readers judge claims, of an actor that says reports."""
+    study = reports.study("qwen3_vl", tmp_path_factory.mktemp("ward"))
+    return small.exported(study, tmp_path_factory.mktemp("exported") / "bundle", *CLAIM_METHODS)
+
+
+def _streamed(client, question, seed):
+    early, last = [], {}
+    for chunk in _ask(client, image(seed), question, stream=True):
+        [choice] = chunk.choices
+        last = getattr(choice, "dualread", None) or {}
+        early += last["claims"] if choice.finish_reason is None and "claims" in last else []
+    return early, last["claims"]
+
+
+def test_claims_are_those_of_score_at_once_and_while_a_report_goes_on(vllm_python, ward):
+    """An untrained actor's answers are patched in `PROGRAM`; the claims of a report need no valid answer."""
+    scorer = Scorer.load(ward, methods=CLAIM_METHODS)
+    asked = [(seed, question) for seed in (1, 2, 3) for question in CLAIMS] * 2
+    with _serving(vllm_python, ward, "--methods", *CLAIM_METHODS) as (client, _), ThreadPoolExecutor(9) as pool:
+        told = list(pool.map(lambda one: _streamed(client, one[1], one[0]), asked))
+    assert sum(len(early) > 2 for early, _ in told) == 6  # those of "Report?", which says more behind its claims
+    for (seed, question), (early, last) in zip(asked, told, strict=True):
+        assert [claim["text"] for claim in last] == CLAIMS[question]
+        if question == "Open?":  # vLLM may have ended it meanwhile
+            assert [claim["text"] for claim in early] == ["Axial ct.", "The lesion is small."][: len(early)]
+        else:
+            assert early == last[: len(early)]
+        for claim, of_score in zip(last, scorer(image(seed), question).claims or (), strict=True):
+            assert [claim[n] for n in PARTS] == pytest.approx([getattr(of_score, n) for n in PARTS], abs=1e-5)
+            for name, of in of_score.methods.items():
+                assert claim["methods"][name]["confidence"] == pytest.approx(of.confidence, abs=1e-5), name

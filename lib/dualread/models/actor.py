@@ -1,7 +1,7 @@
 """One way to ask an actor, and to read its states: stages, scoring, `dualread.confidences` and serving are its callers.
 
 - `AnsweringActor` completes a list of requests (`answer`), and scores given continuations (`loglikelihoods`).
-- A `Stream` of an opened checkpoint completes requests token by token, for whoever waits for them.
+- A `streams.Stream` of an opened checkpoint completes requests token by token, for whoever waits for them.
 - `read_states` reads the states of completions in a pass of its own; `take_measure` measures something else there.
 
 Neither is a method of `AnsweringActor`: a key covers a class as a whole, and an edit to them has to generate nothing
@@ -9,7 +9,7 @@ again.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from dualread.models.images.base import Shown
     from dualread.models.prompts import Turn
     from dualread.models.replay.replayed import Replayed
+
+
+ClaimSpan = tuple[int, int]  # (start, end) in characters of a completion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,104 +132,6 @@ class Loglikelihoods:
     values: np.ndarray
 
 
-@dataclass(frozen=True, kw_only=True)
-class PromptRead:
-    """The prompt of the request `name` was read; `state` is h_pre [D], or None where nobody reads it."""
-
-    name: str
-    state: np.ndarray | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenEvent:
-    """One more token of a completion.
-
-    Attributes:
-        name: The request.
-        index: Which of its completions.
-        token: The id.
-        log_prob: Its log-probability in nats, before ids are forbidden and before temperature and top-p; None where
-            nobody asked for it, because it costs time.
-        top: The most probable tokens at its place with their log-probabilities, as many as were asked for.
-    """
-
-    name: str
-    index: int
-    token: int
-    log_prob: float | None
-    top: Sequence[tuple[int, float]] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finished:
-    """A whole completion; its `states` are the vectors that readers read, where the actor has them already."""
-
-    name: str
-    index: int
-    completion: Completion
-
-
-@dataclass(frozen=True, kw_only=True)
-class BrokenRequest:
-    """The request `name` cannot be answered, and no other one is affected."""
-
-    name: str
-    error: str
-
-
-Event = PromptRead | TokenEvent | Finished | BrokenRequest
-
-
-@dataclass(kw_only=True)
-class GrowingCompletion:
-    """One completion of a request as it grows; `log_probs` is empty where nobody asked for them."""
-
-    request: EncodedRequest
-    index: int
-    tokens: list[int] = field(default_factory=list)
-    log_probs: list[float] = field(default_factory=list)
-
-    def grow(self, token: int, log_prob: float | None, top: Sequence[tuple[int, float]] = ()) -> TokenEvent:
-        """Add a token, and return the event."""
-        self.tokens.append(token)
-        if log_prob is not None:
-            self.log_probs.append(log_prob)
-        return TokenEvent(name=self.request.name, index=self.index, token=token, log_prob=log_prob, top=top)
-
-    def finished(self, decode: Callable[[Sequence[int]], str], finish_reason: str, states: Any = None) -> Finished:
-        """Return the event of the end."""
-        completion = Completion(
-            prompt_token_ids=self.request.prompt.token_ids,
-            token_ids=self.tokens,
-            token_log_probs=self.log_probs,
-            text=decode(self.tokens),
-            finish_reason=finish_reason,
-            states=states,
-        )
-        return Finished(name=self.request.name, index=self.index, completion=completion)
-
-
-class Stream(Protocol):
-    """Requests that are answered as they come. The events of a request come in their order."""
-
-    @property
-    def n_open(self) -> int:
-        """How many completions are being made, wait, or still hold memory."""
-        ...
-
-    def add(self, request: EncodedRequest) -> None:
-        """Begin to answer a request at one of the next steps."""
-        ...
-
-    def abort(self, name: str) -> None:
-        """Forget a request that nobody waits for any longer; an unknown one is ignored."""
-        ...
-
-    def step(self) -> Sequence[Event]:
-        """Go on by about one token of some requests."""
-        ...
-
-
 class AnsweringActor(Protocol):
     """An opened checkpoint.
 
@@ -325,6 +230,7 @@ class Collecting(Protocol):
         decode: Callable[[Sequence[int]], str],
         stop: Set[int],
         forbidden: Sequence[int],
+        claims: Sequence[Sequence[ClaimSpan]] | None = None,
     ) -> list[Any]:
         """Return one result per completion.
 
@@ -335,6 +241,7 @@ class Collecting(Protocol):
             decode: Returns the text of ids without special tokens.
             stop: Ids that end a turn.
             forbidden: Ids that a completion may never contain.
+            claims: The claims of completions that go on, of which alone something is read; None at their end.
         """
         ...
 
@@ -347,7 +254,7 @@ def read_states(
     *,
     batch_size: int,
     prompts: Sequence[str] | None = None,
-    claims: Sequence[Sequence[tuple[int, int]]] | None = None,
+    claims: Sequence[Sequence[ClaimSpan]] | None = None,
 ) -> "list[Replayed]":
     """Read the states of one completion of each request, in a teacher-forced pass.
 

@@ -17,7 +17,8 @@ from dualread.errors import DataError
 from dualread.evaluation.thresholds import Threshold, decide
 from dualread.grading import answers as grading
 from dualread.grading.canonical import is_correct
-from dualread.models.actor import Completion, Finished, PromptRead, TokenEvent
+from dualread.models.actor import Completion
+from dualread.models.streams import Finished, PromptRead, TokenEvent
 from dualread.readers.base import FittedReader, fit, settings_of
 from dualread.schema.answers import Decoding
 from tests.readers import synthetic
@@ -208,6 +209,7 @@ def served(readers, text, state, log_prob):
         threshold=THRESHOLD,
         distances=None,
         set_thresholds=(),
+        requirements=SimpleNamespace(spans=None),
     )
     service = AnsweringService.__new__(AnsweringService)
     reader = SimpleNamespace(of_completion=lambda asked, completion: ())

@@ -213,7 +213,7 @@ def test_a_client_that_goes_away_frees_its_request(study, monkeypatch):
 
 
 def test_a_batch_that_fails_harms_no_other_one(study, monkeypatch):
-    def fails(*given):
+    def fails(*given, **named):
         raise RuntimeError("out of memory\nwith details")
 
     with opened(study) as service, serving(service) as server:

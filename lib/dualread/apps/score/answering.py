@@ -114,6 +114,10 @@ class OpenActor:
         claims = claims_of(self._requirements, asked, committed)
         source = self._read(requests, committed, claims=claims) if states else None
         answered = as_answered(asked, committed, self._requirements.contract, source, claims)
+        return self.with_views(answered, asked, views)
+
+    def with_views(self, answered: Answered, asked: Sequence[ShownQuestion], views: Sequence[RequiredView]) -> Answered:
+        """Return answers with the `views` of them."""
         return replace(answered, views={view.name: self._view(view, asked, answered) for view in views})
 
     def _view(self, view: RequiredView, asked: Sequence[ShownQuestion], answered: Answered) -> ViewAnswers:

@@ -161,7 +161,6 @@ def export(
     write_bundle(out, bundle)
     if with_checkpoint:
         shutil.copytree(checkpoint_folder(_actor_folder(study, run)), out / CHECKPOINT)
-    if with_checkpoint and required.spans is None:  # claims are read by one engine alone
         try:  # so that another engine can be checked
             opens = partial(OpenActor, batch_size=4)
             stored.write(out, load(ScorerChoice(reader=out, plugins=source.plugins), opens))

@@ -9,7 +9,8 @@ from typing import Any
 
 from dualread import plugins
 from dualread.apps.score.results import ShownQuestion
-from dualread.errors import ConfigError
+from dualread.errors import ConfigError, DataError
+from dualread.grading.parse import answer_span
 from dualread.grading.spans.base import Span, divided
 from dualread.models.actor import Completion
 from dualread.schema.base import NoSettings
@@ -55,6 +56,36 @@ def claims_of(
     thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
     texts = [(question.name, completion.text) for question, completion in zip(asked, completions, strict=True)]
     return divided(module, texts, settings, None, thinking_ends, str(requirements.spans))
+
+
+class ClaimDivider:
+    """Finds the claims of single completions for readers of claims, also while a completion goes on.
+
+    Of a completion whose claims are not as expected, it says None, and `claims_of` what is wrong.
+    """
+
+    def __init__(self, requirements: Requirements):
+        self._module, self._settings = _plugin(requirements, "scoring")
+        self._thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
+
+    def claims(self, text: str) -> list[Span] | None:
+        """Return the claims of a completion."""
+        try:
+            return divided(self._module, [("", text)], self._settings, None, self._thinking_ends, "")[0]
+        except DataError:
+            return None
+
+    def settled(self, text: str) -> list[Span] | None:
+        """Return the claims of a completion that goes on which its next tokens leave as they are.
+
+        If its answer block is not closed, those are the claims of the completion that closes it here, but for the last
+        one, which may grow. Before the block is opened there are none.
+        """
+        if answer_span(text, self._thinking_ends) is not None:
+            return self.claims(text)
+        closed = f"{text}</answer>"
+        is_open = answer_span(closed, self._thinking_ends) is not None
+        return (self.claims(closed) or [])[:-1] if is_open else []
 
 
 def _plugin(requirements: Requirements, where: str) -> tuple[ModuleType, Any]:

@@ -20,6 +20,7 @@ from dualread.models.replay.forward import TENSORS, VECTORS
 from dualread.readers.answers import COLUMNS, Answers
 from dualread.readers.base import FittedReader, Scores, score
 from dualread.readers.requirements import NAME, views_read
+from dualread.schema.recorded import RequiredView
 from dualread.schema.replay import OF_ONE_IMAGE
 
 # The roles under which a reader of both branches holds its parts.
@@ -201,23 +202,44 @@ def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.n
     return [dict(zip(finite.tolist(), confidences, strict=True)).get(i) for i in range(len(states))]
 
 
+def known_early(readers: Mapping[str, FittedReader], views: Sequence[RequiredView], width: int) -> bool:
+    """Return whether all that readers say of a claim is known while its report goes on.
+
+    The states of the claim and its text are, but views are of whole reports, and so is a stated confidence: whether a
+    reader reads that shows in its scores of two claims that differ in nothing else.
+    """
+    if views or not features_of(*readers.values()):
+        return False
+    claims = _made_up(width, 2)
+    table = claims.table.with_columns(verbalized_confidence=pl.Series([0.2, 0.8]), parse_status=pl.lit("valid"))
+    try:
+        scores = [_scored(name, reader, replace(claims, table=table)).score for name, reader in readers.items()]
+    except DualReadError:
+        return False
+    return all(np.isclose(first, second) for first, second in scores)
+
+
 def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
     """Let each reader of states score one answer with states of `width` numbers, before any question is asked.
 
     Raises:
         ReaderError: A reader was fitted on states of another width, or reads those of single images.
     """
-    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")], schema=dict.fromkeys(COLUMNS, pl.String))
-    states = {name: np.full((1, width), 0.5, np.float32) for name in (*VECTORS, "h_think")}
-    states["answer_log_prob"] = np.full((1, 1), -0.5, np.float32)
-    answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
     for name, reader in readers.items():
         if alone := sorted(feature for feature in features_of(reader) if feature.startswith(OF_ONE_IMAGE)):
             raise ReaderError(
                 f"{name}: reads {', '.join(alone)}, the states of single images, which a study alone reads."
             )
         if features_of(reader) and not views_read(reader, where=name):
-            _scored(name, reader, answers)
+            _scored(name, reader, _made_up(width, 1))
+
+
+def _made_up(width: int, n: int) -> Answers:
+    """Return n equal answers with made-up states of `width` numbers."""
+    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * n, schema=dict.fromkeys(COLUMNS, pl.String))
+    states = {name: np.full((n, width), 0.5, np.float32) for name in (*VECTORS, "h_think")}
+    states["answer_log_prob"] = np.full((n, 1), -0.5, np.float32)
+    return Answers(table=table, source=states.__getitem__, rows=np.arange(n))
 
 
 def scores_of(name: str, reader: FittedReader, answered: Answered) -> Scores:

@@ -6,6 +6,7 @@ matter: the same model has to read the same numbers.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
 
@@ -29,12 +30,15 @@ _QUESTIONS = ("Is there a lesion?", "Which organ is shown?", "What is unusual he
 _SIDE = 96
 
 
+_Confidence = Annotated[float, Field(ge=0, le=1)]
+
+
 class _Answer(Section):
-    """What an actor said to one of the questions, and what the reader said about it."""
+    """What an actor said to one of the questions, and what the reader said about it, or about each of its claims."""
 
     question: Annotated[str, Field(max_length=limits.STORED_CHARACTERS)]
     token_ids: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=limits.STORED_TOKENS)]
-    confidence: Annotated[float, Field(ge=0, le=1)]
+    confidence: _Confidence | Annotated[list[_Confidence], Field(max_length=limits.STORED_TOKENS)]
 
 
 class _Answers(Section):
@@ -43,13 +47,16 @@ class _Answers(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredAnswer:
-    """A question, its images, the completion, the states that readers may read, and the confidence of that time."""
+    """A question, its images, the completion, the states that readers may read, and the confidence of that time.
+
+    States [n, D] and confidences are those of n claims of a report, or of an answer, which is one.
+    """
 
     images: Sequence[Image.Image]
     question: str
     token_ids: Sequence[int]
     states: dict[str, np.ndarray]
-    confidence: float
+    confidences: Sequence[float]
 
 
 def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
@@ -62,6 +69,9 @@ def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
     ]
     answered = loaded.actor.answer(asked, loaded.views, states=loaded.reads_states)
     confidences = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
+    if answered.claims is not None:
+        of_rows = iter(confidences)
+        confidences = [[next(of_rows) for _ in claims] for claims in answered.claims]
     answers = [
         {"question": question, "token_ids": list(completion.token_ids), "confidence": confidence}
         for question, completion, confidence in zip(_QUESTIONS, answered.completions, confidences, strict=True)
@@ -84,8 +94,10 @@ def read(folder: Path) -> list[StoredAnswer]:
         answers, tensors = _Answers.from_spec(read_header(file), FILE).answers, read_tensors(file)
         images = tensors.pop("images")
         n_images, rest = divmod(len(images), len(answers))
+        confidences = [c if isinstance(c := answer.confidence, list) else [c] for answer in answers]
+        ends = list(accumulate(map(len, confidences), initial=0))
         if (
-            {len(values) for values in tensors.values()} - {len(answers)}
+            {len(values) for values in tensors.values()} - {ends[-1]}
             or rest
             or not n_images
             or images.dtype != np.uint8
@@ -96,8 +108,8 @@ def read(folder: Path) -> list[StoredAnswer]:
                 images=[Image.fromarray(image) for image in images[k * n_images : (k + 1) * n_images]],
                 question=answer.question,
                 token_ids=answer.token_ids,
-                states={name: values[k] for name, values in tensors.items()},
-                confidence=answer.confidence,
+                states={name: values[ends[k] : ends[k + 1]] for name, values in tensors.items()},
+                confidences=confidences[k],
             )
             for k, answer in enumerate(answers)
         ]

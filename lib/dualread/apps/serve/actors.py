@@ -18,10 +18,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from dualread.apps.score.answering import Answered, OpenActor, as_answered
+from dualread.apps.score.claims import claims_of
+from dualread.apps.score.results import ShownQuestion
 from dualread.apps.serve import vllm_process
 from dualread.apps.serve.chat_questions import ActorRequest
-from dualread.errors import ArtifactError, ConfigError, DualReadError, in_a_line
-from dualread.models.actor import EncodedRequest, Event, Finished, Stream
+from dualread.apps.serve.vectors import ReadersVectors
+from dualread.errors import ArtifactError, DualReadError, in_a_line
+from dualread.models.actor import ClaimSpan, EncodedRequest
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.encode import Encoder
@@ -29,8 +32,10 @@ from dualread.models.generation._transformers_stream import TransformersStream
 from dualread.models.generation._vllm import prepare
 from dualread.models.generation.data_parallel import send_as_arrays
 from dualread.models.generation.vllm_engine import encoder_of
+from dualread.models.streams import Event, Finished, PartlyRead, Stream
 from dualread.schema.recorded import RequiredView, Requirements
 
+Made = Finished | PartlyRead  # a completion that readers judge, or claims of one that goes on
 _SECONDS_TO_END = 10  # for vLLM's process, when all is answered
 
 
@@ -54,13 +59,38 @@ class ServingActor(Stream, Protocol):
     def close(self) -> None:
         """End what the actor has started, if anything."""
 
-    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
+    def read_only(self, features: Collection[str]) -> None:
+        """Set what the readers read of states; nothing else is read of the pass that answers."""
+
+    def read(self, asked: Sequence[ActorRequest], made: Sequence[Made], views: Sequence[RequiredView]) -> Answered:
         """Return completions that readers can judge as they see them, with states and views."""
         ...
 
 
+def of_pass(
+    requirements: Requirements, asked: Sequence[ShownQuestion], made: Sequence[Made], *, reads: bool
+) -> Answered:
+    """Return completions as readers see them, with the states of the pass that has made them, if it `reads` some."""
+    completions = [event.completion for event in made]
+    if not reads:
+        return as_answered(asked, completions, requirements.contract, None, claims_of(requirements, asked, completions))
+    if any(completion.states is None for completion in completions):
+        claims_of(requirements, asked, completions)  # raises what is wrong with them
+        raise ArtifactError("vLLM has not computed all states of an answer. Report this, with vLLM's version.")
+    rows = [vectors for completion in completions for _, vectors in completion.states]
+    claims = [[span for span, _ in completion.states] for completion in completions]
+    return as_answered(
+        asked,
+        completions,
+        requirements.contract,
+        lambda name: np.stack([vectors[name] for vectors in rows]) if rows else np.zeros((0, 1), np.float32),
+        None if requirements.spans is None else claims,
+    )
+
+
 class OnTransformers(TransformersStream, ServingActor):
-    """Answers as `dualread score` does; states are read in a second pass, as there.
+    """Answers as `dualread score` does. States of answers are read in a second pass, as there; those of claims, some of
+    which are told before the answer ends, in the pass that answers.
 
     Args:
         folder: The checkpoint.
@@ -71,18 +101,26 @@ class OnTransformers(TransformersStream, ServingActor):
 
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int):
         self._actor = OpenActor(folder, requirements, kappa, batch_size=batch_size)
-        super().__init__(self._actor.opened, batch_size)
+        self._vectors = None if requirements.spans is None else ReadersVectors.of(requirements, kappa)
+        super().__init__(self._actor.opened, batch_size, self._vectors)
         self.encoder, self.config = self._actor.encoder, self._actor.config
-        self._reads_states = kappa is not None
+        self._requirements, self._reads_states = requirements, kappa is not None
 
-    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
+    def read_only(self, features: Collection[str]) -> None:
+        """See `ServingActor.read_only`."""
+        if self._vectors is not None:
+            self._vectors.names = frozenset(features)
+
+    def read(self, asked: Sequence[ActorRequest], made: Sequence[Made], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`."""
         questions = [
             replace(request.shown, images=[read_again().image for read_again in request.read_again])
             for request in asked
             if request.shown is not None
         ]
-        prompts, completions = [request.encoded.prompt for request in asked], [event.completion for event in ended]
+        if self._vectors is not None:
+            return self._actor.with_views(of_pass(self._requirements, questions, made, reads=True), questions, views)
+        prompts, completions = [request.encoded.prompt for request in asked], [event.completion for event in made]
         return self._actor.read(questions, completions, views, states=self._reads_states, encoded=prompts)
 
 
@@ -90,16 +128,11 @@ class OnVllm:
     """Answers in a process of its own; arguments as in `vllm_process.VllmAnswering`."""
 
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, **options: Any):
-        if requirements.spans is not None:
-            raise ConfigError(
-                "--engine vllm: the reader judges claims, and the states of claims are not those that vLLM shows."
-                " Serve with --engine transformers."
-            )
         prepare()
         send_as_arrays()
         check(folder, requirements.model)
         self.broken: str | None = None
-        self._n_open, self._kappa, self._contract = 0, kappa, requirements.contract
+        self._n_open, self._kappa, self._requirements = 0, kappa, requirements
         self._events: queue.SimpleQueue[Sequence[Event]] = queue.SimpleQueue()
         self._connection, theirs = Pipe()
         with theirs:
@@ -126,7 +159,7 @@ class OnVllm:
         return self._n_open
 
     def read_only(self, features: Collection[str]) -> None:
-        """Set what the readers read; nothing else is brought here."""
+        """See `ServingActor.read_only`."""
         self._call("read_only", features)
 
     def add(self, request: EncodedRequest) -> None:
@@ -136,6 +169,10 @@ class OnVllm:
     def abort(self, name: str) -> None:
         """See `ServingActor.abort`."""
         self._call("abort", name)
+
+    def read_early(self, name: str, index: int, claims: Sequence[ClaimSpan]) -> None:
+        """See `Stream.read_early`."""
+        self._call("read_early", name, index, claims)
 
     def step(self) -> Sequence[Event]:
         """See `ServingActor.step`."""
@@ -148,19 +185,11 @@ class OnVllm:
         """See `ServingActor.wake`."""
         self._events.put(())
 
-    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
+    def read(self, asked: Sequence[ActorRequest], made: Sequence[Made], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are those of the pass that has answered."""
-        states = [states_of_answer for event in ended if (states_of_answer := event.completion.states) is not None]
-        if self._kappa is not None and len(states) != len(ended):
-            raise ArtifactError("vLLM has not computed all states of an answer. Report this, with vLLM's version.")
         assert not views, "refused before"
         questions = [request.shown for request in asked if request.shown is not None]
-        return as_answered(
-            questions,
-            [event.completion for event in ended],
-            self._contract,
-            lambda name: np.stack([vectors[name] for vectors in states]),
-        )
+        return of_pass(self._requirements, questions, made, reads=self._kappa is not None)
 
     def close(self) -> None:
         """See `ServingActor.close`."""

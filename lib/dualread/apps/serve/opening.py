@@ -18,12 +18,12 @@ from dualread.apps.score.stored import StoredAnswer
 from dualread.apps.serve.actors import OnTransformers, OnVllm, ServingActor
 from dualread.apps.serve.chat_questions import RequestReader
 from dualread.apps.serve.service import AnsweringService
-from dualread.apps.serve.vllm_process import FEATURES
+from dualread.apps.serve.vectors import FINAL
 from dualread.apps.serve.wire import ChatRequest, SentImage, Turn
 from dualread.data.images import Decoded
 from dualread.errors import ArtifactError, ConfigError
 from dualread.evaluation.thresholds import deciding
-from dualread.models.actor import BrokenRequest, Finished
+from dualread.models.streams import BrokenRequest, Finished
 from dualread.progress import say
 from dualread.readers.requirements import views_read
 
@@ -69,8 +69,7 @@ def open_service(
     if engine == "vllm":
         opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
     loaded: LoadedScorer[ServingActor] = load(choice, opens)
-    if isinstance(loaded.actor, OnVllm):
-        loaded.actor.read_only(_features(loaded))
+    loaded.actor.read_only(_features(loaded) if engine == "vllm" else features_of(*loaded.readers.values()))
     if answers := [] if loaded.bundle is None else stored.read(loaded.bundle):
         say(f"dualread serve: {check(loaded, answers)}")
     elif engine == "vllm":
@@ -107,7 +106,7 @@ def _features(loaded: LoadedScorer[ServingActor]) -> set[str]:
         features = features_of(reader)
         if views_read(reader, where=name):
             why = "asks the actor more about each answer"
-        elif missing := sorted(features - set(FEATURES)):
+        elif missing := sorted(features - set(FINAL)):
             why = f"reads {', '.join(missing)}, which vLLM does not show"
         else:
             read |= features
@@ -144,16 +143,17 @@ def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -
         raise _other(f"{len(answers) - len(same)} of {len(answers)} answers are other ones")
     answered = actor.read([asked[k] for k in same], [finished[k] for k in same], loaded.views)
     confidences = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
+    stored_before = [confidence for k in same for confidence in answers[k].confidences]
     worst = 0.0
     for name in sorted(features_of(*loaded.readers.values())):
-        for k, now in zip(same, answered.answers.features(name), strict=True):
-            before = answers[k].states[name]
+        of_rows = [(answers[k].question, state) for k in same for state in answers[k].states[name]]
+        for (question, before), now in zip(of_rows, answered.answers.features(name), strict=True):
             apart = float(np.linalg.norm(now - before) / max(float(np.linalg.norm(before)), 1e-6))
             worst = max(worst, apart)
             if not apart <= of_states:
-                raise _other(f"{name} of {answers[k].question!r} is {apart:.1%} of its length apart")
-    apart = max(abs(confidence - answers[k].confidence) for k, confidence in zip(same, confidences, strict=True))
-    if not apart <= of_confidences:
+                raise _other(f"{name} of {question!r} is {apart:.1%} of its length apart")
+    differences = [abs(before - now) for before, now in zip(stored_before, confidences, strict=True)]
+    if not (apart := max(differences, default=0.0)) <= of_confidences:
         raise _other(f"confidences are up to {apart:.4f} apart")
     return (
         f"{len(same)} of {len(answers)} stored answers are the same; their states differ by at most {worst:.1e} of"

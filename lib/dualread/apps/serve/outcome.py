@@ -78,23 +78,29 @@ class Outcome:
         say(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {self.name} {self.status} {', '.join(words)}")
 
     def rows(self, method: str) -> Iterator[dict[str, Any]]:
-        """Yield what a record keeps: one row per answer with a confidence; greedy answers of a request are one."""
+        """Yield what a record keeps: a row per answer, or claim, that readers judge; equal greedy answers are one."""
         if self.asked is None or self.asked.shown is None:
             return
         sample_id = self.asked.sent.dualread.id or self.name
         for answer in self.answers[: self.asked.encoded.decoding.n_samples]:
-            if answer.reading is not None:
-                yield {
-                    "sample_id": sample_id if answer.index == 0 else f"{sample_id}/{answer.index}",
-                    "image_id": " ".join(self.asked.shown.contents),
-                    "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-                    "method": method,
-                    "answer": answer.reading.answer,
-                    "confidence": answer.confidence,
-                    "psr": answer.psr,
-                    "per": answer.reading.per,
-                    "keep": None if answer.decision is None else answer.decision.keep,
-                }
+            if (reading := answer.reading) is None:
+                continue
+            shared = {
+                "sample_id": sample_id if answer.index == 0 else f"{sample_id}/{answer.index}",
+                "image_id": " ".join(self.asked.shown.contents),
+                "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "method": method,
+            }
+            if reading.claims is None:
+                keep = None if answer.decision is None else answer.decision.keep
+                numbers = {"confidence": answer.confidence, "psr": answer.psr, "per": reading.per, "keep": keep}
+                yield shared | {"answer": reading.answer} | numbers
+            for k, claim in enumerate(reading.claims or ()):
+                place = {"claim": k, "start": claim.start, "end": claim.end, "answer": claim.text}
+                yield shared | place | {name: getattr(claim, name) for name in _NUMBERS}
+
+
+_NUMBERS = ("confidence", "psr", "per", "keep")
 
 
 class Counts:

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from dualread.apps.serve.outcome import Outcome
-from dualread.apps.serve.service import Abstained, Answer, AnsweringService, Before, News, TextPart
+from dualread.apps.serve.service import Abstained, Answer, AnsweringService, Before, EarlyReading, News, TextPart
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import CERTIFIED, Decision, Threshold
-from dualread.models.actor import TokenEvent
+from dualread.models.streams import TokenEvent
 
 
 class ReplyWriter:
@@ -50,7 +50,7 @@ class ReplyWriter:
         return {**self._head("chat.completion"), "choices": choices, "usage": usage}
 
     def events(self, news: News, *, has_more: bool) -> Iterator[dict[str, Any]]:
-        """Yield what a stream says of one piece of news: PSR first, then the text, and all that is known at the end.
+        """Yield what a stream says of one piece of news: PSR, then text and claims, and all that is known at the end.
 
         The last event of a choice says it in `delta`, too, because a client that adds up a stream keeps only what is
         there.
@@ -74,6 +74,9 @@ class ReplyWriter:
             for i, (text, tokens) in sorted(self._parts.items()):
                 choices.append({**self._choice(i, None, tokens), "delta": {"content": text}})
             self._parts.clear()
+        if isinstance(news, EarlyReading):  # not in `delta`: who adds up a stream would have these claims twice
+            claims = [asdict(claim) for claim in news.claims]
+            choices.append({**self._choice(news.index, None), "delta": {}, "dualread": {"claims": claims}})
         if isinstance(news, Answer):
             judged = self._judged(news)
             end = self._choice(news.index, news.completion.finish_reason, news.tokens)

@@ -1,7 +1,7 @@
 """The thread between requests and an actor: it feeds the actor, and asks the readers about every answer it gives.
 
-Whoever submits a request is told what happens to it, in order: `Before` (once), for streams `TextPart`s, one `Answer`
-per completion; or `Abstained` or an `AnswerError`, after which nothing comes.
+Whoever submits a request is told what happens to it, in order: `Before` (once), for streams `TextPart`s and, of
+reports, `EarlyReading`s, one `Answer` per completion; or `Abstained` or an `AnswerError`, after which nothing comes.
 """
 
 import queue
@@ -13,16 +13,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dualread.apps.score.claims import ClaimDivider
 from dualread.apps.score.distance import unusual
 from dualread.apps.score.loading import LoadedScorer
-from dualread.apps.score.readings import before_answer, decision_of, readings
-from dualread.apps.score.results import Reading
+from dualread.apps.score.readings import before_answer, decision_of, known_early, readings
+from dualread.apps.score.results import Claim, Reading
 from dualread.apps.serve.actors import ServingActor
 from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
 from dualread.apps.serve.texts import GrowingText, TokenPieces
 from dualread.errors import DualReadError, in_a_line
 from dualread.evaluation.thresholds import Decision
-from dualread.models.actor import BrokenRequest, Completion, Finished, PromptRead, TokenEvent
+from dualread.models.actor import Completion
+from dualread.models.streams import BrokenRequest, Finished, PartlyRead, PromptRead, TokenEvent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,14 @@ class TextPart:
     index: int
     text: str
     tokens: Sequence[TokenEvent]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyReading:
+    """Claims of a report that goes on, which come behind those that were told before. The `Answer` has all of them."""
+
+    index: int
+    claims: Sequence[Claim]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +92,7 @@ class AnswerError(DualReadError):
     """The request cannot be answered."""
 
 
-News = Before | TextPart | Answer | Abstained
+News = Before | TextPart | EarlyReading | Answer | Abstained
 Listener = Callable[[News | AnswerError], None]
 
 
@@ -93,6 +103,8 @@ class _PendingRequest:
     psr: float | None = None
     open: set[int] = field(default_factory=set)
     texts: dict[int, GrowingText] = field(default_factory=dict)
+    n_claims: dict[int, int] = field(default_factory=dict)
+    """How many claims of a completion are being read, or were told."""
 
     def numbers(self, index: int) -> Sequence[int]:
         """Return the numbers of the completions that this one is: greedy completions are all the same."""
@@ -115,6 +127,11 @@ class AnsweringService:
         self.loaded, self._broken = loaded, None
         self._actor, self._limit = loaded.actor, abstain_below
         self.requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
+        self._divider: ClaimDivider | None = None  # of reports whose claims are told before their end
+        if loaded.requirements.spans is not None and known_early(
+            loaded.readers, loaded.views, loaded.actor.config.hidden_size
+        ):
+            self._divider = ClaimDivider(loaded.requirements)
         self._progress = time.monotonic()
         self._inbox: queue.SimpleQueue[tuple[str, _PendingRequest | None] | None] = queue.SimpleQueue()
         self._running: dict[str, _PendingRequest] = {}
@@ -194,6 +211,7 @@ class AnsweringService:
         prompts: list[PromptRead] = []
         tokens: list[TokenEvent] = []
         finished: list[Finished] = []
+        early: list[PartlyRead] = []
         if events := self._actor.step():
             self._progress = time.monotonic()
         for event in events:
@@ -201,9 +219,11 @@ class AnsweringService:
                 if isinstance(event, BrokenRequest):
                     self._finish(event.name, AnswerError(event.error))
                 else:
-                    {PromptRead: prompts, TokenEvent: tokens, Finished: finished}[type(event)].append(event)  # type: ignore[arg-type]
+                    kinds = {PromptRead: prompts, TokenEvent: tokens, PartlyRead: early, Finished: finished}
+                    kinds[type(event)].append(event)  # type: ignore[arg-type]
         self._judge_prompts(prompts)
         cut_off = [end for event in tokens if event.name in self._running and (end := self._grow(event)) is not None]
+        self._judge_early([event for event in early if event.name in self._running])
         self._judge([event for event in (*cut_off, *finished) if event.name in self._running])
 
     def _judge_prompts(self, prompts: Sequence[PromptRead]) -> None:
@@ -239,7 +259,21 @@ class AnsweringService:
             if part or (tokens and sent.logprobs):
                 for index in request.numbers(event.index):
                     request.tell(TextPart(index=index, text=part, tokens=tokens))
+            if part and self._divider is not None and request.asked.encoded.watched:
+                claims = self._divider.settled(text.told) or []
+                if new := claims[request.n_claims.get(event.index, 0) :]:
+                    request.n_claims[event.index] = len(claims)
+                    self._actor.read_early(event.name, event.index, new)
         return text.finished(request.asked.encoded.prompt) if text.is_cut else None
+
+    def _judge_early(self, read: Sequence[PartlyRead]) -> None:
+        """Tell of claims before their report is complete; where readers fail, the end says so."""
+        judged = self._readings(read)
+        for event in read:
+            request, reading = self._running[event.name], judged[id(event)]
+            if isinstance(reading, Reading) and reading.claims and event.index in request.open:
+                for index in request.numbers(event.index):
+                    request.tell(EarlyReading(index=index, claims=reading.claims))
 
     def _judge(self, finished: Sequence[Finished]) -> None:
         """Tell of whole completions, and what readers say about those that they know how to judge."""
@@ -289,7 +323,7 @@ class AnsweringService:
             return (*request.asked.reasons, "the completion is cut off at a text of `stop`")
         return self.requests.of_completion(request.asked, event.completion)
 
-    def _readings(self, finished: Sequence[Finished]) -> Mapping[int, Reading | AnswerError]:
+    def _readings(self, finished: Sequence[Finished | PartlyRead]) -> Mapping[int, Reading | AnswerError]:
         """Return what readers say about each completion, or why they cannot: all at once, or else one by one."""
         if not finished:
             return {}

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dualread.models.actor import Completion, Finished, TokenEvent
+from dualread.models.actor import Completion
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
+from dualread.models.streams import Finished, TokenEvent
 
 
 class TokenPieces:
@@ -81,13 +82,18 @@ class GrowingText:
             if ends := [at for text in self._stop if (at := self._text.find(text)) >= 0]:
                 self._text, self.is_cut = self._text[: min(ends)], True
 
+    @property
+    def told(self) -> str:
+        """The text that `take` has returned so far."""
+        return self._text[: self._n_taken]
+
     def take(self, full_text: str | None = None) -> tuple[str, list[TokenEvent]]:
         """Return the text and the tokens since the last call: what later tokens cannot change.
 
         Args:
             full_text: What is said in the end. Without it, what may be the beginning of a text of `stop` is kept back.
         """
-        before = self._text[: self._n_taken]
+        before = self.told
         if full_text is None:
             begun = (n for text in self._stop for n in range(1, len(text)) if self._text.endswith(text[:n]))
             text = self._text[: len(self._text) - (0 if self.is_cut else max(begun, default=0))]

@@ -8,81 +8,20 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Collection, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
-
-from dualread import plugins
+from dualread.apps.serve.vectors import ReadersVectors
 from dualread.errors import DualReadError, in_a_line
-from dualread.models.actor import BrokenRequest, EncodedRequest, Event, PassStates
+from dualread.models.actor import EncodedRequest
 from dualread.models.generation._vllm import Core, prepare
 from dualread.models.generation._vllm_stream import VllmStream
 from dualread.models.generation.vllm_engine import encoder_of
-from dualread.models.replay.forward import vectors_of
-from dualread.models.replay.positions import locate
-from dualread.models.replay.replayed import log_probs_of
+from dualread.models.streams import BrokenRequest, Event
 from dualread.schema.recorded import Requirements
-
-# What readers may read here: vLLM shows the states of the final layer alone.
-_LOG_PROB = "answer_log_prob"
-FEATURES = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_think", _LOG_PROB)
-
-
-@dataclass(kw_only=True)
-class ReadersVectors:
-    """Implements `models.actor.Collecting`: what readers read, as a replay reads it.
-
-    Attributes:
-        kappa: Temperature of the visual pooling.
-        names: Those of `FEATURES` that are brought to the host.
-        thinking_ends: What ends the thinking before an answer; None where completions do not think.
-    """
-
-    kappa: float
-    thinking_ends: str | None = None
-    names: frozenset[str] = frozenset(FEATURES)
-    kinds: ClassVar[tuple[type, ...]] = ()
-
-    def layers(self, n_layers: int) -> list[int]:
-        """See `Collecting.layers`."""
-        return []
-
-    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
-        """See `Collecting.reads_last`."""
-        at = locate(completion, decode, stop, self.thinking_ends)
-        return len(completion) - 1 in (at.close, at.think, *at.answer)
-
-    def read(
-        self,
-        rows: Sequence[PassStates],
-        completions: Sequence[Sequence[int]],
-        logits: Callable[[Any], Any],
-        decode: Callable[[Sequence[int]], str],
-        stop: Set[int],
-        forbidden: Sequence[int],
-    ) -> list[dict[str, np.ndarray]]:
-        """See `Collecting.read`."""
-        import torch
-
-        vectors_of_rows = []
-        for row, ids in zip(rows, completions, strict=True):
-            at = locate(ids, decode, stop, self.thinking_ends)
-            vectors = vectors_of(row.final, None, row.image, at, self.kappa)
-            names = [name for name in vectors if name in self.names]
-            together = torch.stack([vectors[name].float() for name in names]).cpu() if names else ()  # one copy
-            numbers = {name: np.asarray(vector) for name, vector in zip(names, together, strict=True)}
-            if _LOG_PROB in self.names:
-                answer = list(at.answer)
-                ids_of_answer = torch.tensor([ids[t] for t in answer], device=row.final.device)
-                log_probs, _ = log_probs_of(logits, row.final[answer], ids_of_answer, forbidden)
-                numbers[_LOG_PROB] = log_probs.mean(keepdims=True).astype(np.float32)
-            vectors_of_rows.append(numbers)
-        return vectors_of_rows
 
 
 class VllmAnswering(VllmStream):
@@ -102,13 +41,12 @@ class VllmAnswering(VllmStream):
         prepare()
         encoder, stop, forbidden = encoder_of(folder, requirements.model)
         core = Core(folder, requirements.model, encoder, {"max_num_seqs": max_num_seqs}, most_images)
-        thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
-        self._vectors = None if kappa is None else ReadersVectors(kappa=kappa, thinking_ends=thinking_ends)
+        self._vectors = ReadersVectors.of(requirements, kappa)
         super().__init__(core, encoder, stop, forbidden, self._vectors)
         self._refused: list[Event] = []
 
     def read_only(self, features: Collection[str]) -> None:
-        """Set what the readers read of `FEATURES`; nothing else is brought to the host."""
+        """Set what the readers read; nothing else is brought to the host."""
         if self._vectors is not None:
             self._vectors.names = frozenset(features)
 

@@ -235,8 +235,7 @@ class Opened:
     def locate_claims(self, completion: Sequence[int], claims: Sequence[tuple[int, int]]) -> list[Positions]:
         """Return the positions to read of each claim of a completion; claims are (start, end) in characters."""
         report, (_, spans) = self.locate(completion), character_spans(completion, self.encoder.decode)
-        tokens = [tokens_within(spans, start, end) for start, end in claims]
-        return [replace(report, first=of[0], answer=of, close=of[-1], last=of[-1]) for of in tokens]
+        return [report.of_claim(tokens_within(spans, start, end)) for start, end in claims]
 
     @classmethod
     def of(cls, model: Any, processor: Any, settings: Wire, facts: Facts = USUAL) -> "Opened":

@@ -4,7 +4,7 @@ Prompts are read a few at a time (`models/prefixes.py`). Tokens are added to all
 all of them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,12 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer
 
-from dualread.models.actor import Collecting, PassStates
+from dualread.models.actor import ClaimSpan, Collecting, PassStates
 from dualread.models.backbones import parts
 from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.parts import keeping
 from dualread.models.prefixes import read_rows
-from dualread.schema.answers import Decoding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +101,7 @@ class CachedStates:
     Attributes:
         last: Final-layer states of the last tokens [rows, D].
         layers: States of the tokens that were appended last in each wanted layer [rows, D], by its number.
-        images: Final-layer states of the image tokens of each prompt [M, D].
+        images: Final-layer states of the image tokens of each row [M, D].
     """
 
     def __init__(
@@ -131,7 +130,7 @@ class CachedStates:
                 layer.fill(rows, of_prompts, position[prompt_of_row[rows]])
             parts |= dict(zip(read.at, zip(read.last, read.mask, read.offsets, strict=True), strict=True))
             images |= zip(read.at, read.images, strict=True)
-        self.images = [images[i] for i in range(len(prompts))]
+        self.images = [images[i] for i in prompt_indices]
         self._cache = Cache(layers=list(cached))
         in_order = zip(*(parts[i] for i in range(len(prompts))), strict=True)
         self.last, mask, self._offsets = (torch.stack(tensors)[prompt_of_row] for tensors in in_order)
@@ -194,7 +193,7 @@ class _Layer(DynamicLayer):
 
 
 class Kept:
-    """The states of one batch, with one completion per prompt.
+    """The states of one batch, a completion of each of `prompts`, of which some may be the same.
 
     They take less memory than the keys and values of the same tokens, which are those of all layers.
 
@@ -202,11 +201,11 @@ class Kept:
         layers: Layers, 1-based, whose states are kept besides those of the last one.
     """
 
-    def __init__(self, opened: Opened, prompts: Sequence[EncodedPrompt], decoding: Decoding, collecting: Collecting):
+    def __init__(self, opened: Opened, prompts: Sequence[EncodedPrompt], n_tokens: int, collecting: Collecting):
         text = opened.model.config.get_text_config()
         self.layers = collecting.layers(text.num_hidden_layers)
         self._opened, self._prompts, self._collecting = opened, prompts, collecting
-        shape = (len(prompts), decoding.max_completion_tokens + 1, text.hidden_size)
+        shape = (len(prompts), n_tokens + 1, text.hidden_size)
         like = {"dtype": opened.model.dtype, "device": opened.model.device}
         self._final = torch.empty(shape, **like)
         self._layers = {layer: torch.empty(shape, **like) for layer in self.layers}
@@ -221,17 +220,19 @@ class Kept:
             for layer, of_rows in states.layers.items():
                 self._layers[layer][at, step - 1] = of_rows
 
-    def read(self, completions: Sequence[Sequence[int]]) -> list[Any]:
-        """Return what is collected of each completion."""
+    def read(
+        self, completions: Mapping[int, Sequence[int]], claims: Sequence[Sequence[ClaimSpan]] | None = None
+    ) -> list[Any]:
+        """Return what is collected of completions, each of which belongs to a row; `claims` as in `Collecting.read`."""
         rows = [
             PassStates(
-                n_prompt_tokens=len(prompt.token_ids),
+                n_prompt_tokens=len(self._prompts[i].token_ids),
                 final=self._final[i, : len(ids) + 1],
                 layers={layer: states[i, : len(ids)] for layer, states in self._layers.items()},
                 image=self._images[i],
             )
-            for i, (prompt, ids) in enumerate(zip(self._prompts, completions, strict=True))
+            for i, ids in completions.items()
         ]
-        opened = self._opened
+        opened, made = self._opened, list(completions.values())
         logits = parts.head(opened.model, torch.float32)
-        return self._collecting.read(rows, completions, logits, opened.encoder.decode, opened.stop, opened.forbidden)
+        return self._collecting.read(rows, made, logits, opened.encoder.decode, opened.stop, opened.forbidden, claims)

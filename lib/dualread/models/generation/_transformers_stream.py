@@ -3,39 +3,39 @@
 Requests that arrive while a batch is being answered wait for the next one.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dualread.errors import DualReadError, in_a_line
-from dualread.models.actor import (
-    BrokenRequest,
-    Completion,
-    EncodedRequest,
-    Event,
-    Finished,
-    GrowingCompletion,
-    PromptRead,
-    SeededDecoding,
-)
+from dualread.models.actor import ClaimSpan, Collecting, Completion, EncodedRequest, SeededDecoding
 from dualread.models.backbones import parts
 from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.prefixes import NOTHING
+from dualread.models.streams import BrokenRequest, Event, Finished, GrowingCompletion, PromptRead
 
 if TYPE_CHECKING:
     from dualread.models.generation._states import Kept
 
+EarlyClaims = dict[tuple[str, int], list[ClaimSpan]]  # of completions that go on: of which request, and of its which
 _LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
 
 
 class TransformersStream:
-    """Implements `models.actor.Stream`; `batch_size` is the number of completions that are made at once."""
+    """Implements `models.streams.Stream`.
 
-    def __init__(self, opened: Opened, batch_size: int):
-        self._opened, self._batch_size = opened, batch_size
+    Args:
+        opened: The checkpoint.
+        batch_size: Number of completions that are made at once.
+        collecting: What is read of the states of watched completions; None for nothing.
+    """
+
+    def __init__(self, opened: Opened, batch_size: int, collecting: Collecting | None = None):
+        self._opened, self._batch_size, self._collecting = opened, batch_size, collecting
+        self._early = EarlyClaims()
         self._waiting: dict[str, EncodedRequest] = {}
         self._open: dict[str, int] = {}  # how many completions of a request of the batch have not ended
         self._abandoned: set[str] = set()
@@ -55,6 +55,10 @@ class TransformersStream:
         self._waiting.pop(name, None)
         if self._open.pop(name, None):
             self._abandoned.add(name)
+
+    def read_early(self, name: str, index: int, claims: Sequence[ClaimSpan]) -> None:
+        """See `Stream.read_early`."""
+        self._early.setdefault((name, index), []).extend(claims)
 
     def step(self) -> Sequence[Event]:
         """See `Stream.step`."""
@@ -87,12 +91,13 @@ class TransformersStream:
         for request in chosen:
             del self._waiting[request.name]
         self._open = {request.name: request.decoding.n_samples for request in chosen}
-        self._abandoned = set()
+        self._abandoned, self._early = set(), EarlyClaims()
         opened = self._opened
         if not first.alone:
             facts = opened.encoder.facts.model_copy(update={"shared": NOTHING, "images_once": False})
             opened = opened.with_facts(facts)
-        return stream(opened, chosen, self._abandoned)
+        collecting = self._collecting if any(request.watched for request in chosen) else None
+        return stream(opened, chosen, self._abandoned, collecting=collecting, early=self._early)
 
 
 def _way(request: EncodedRequest) -> tuple[Any, ...]:
@@ -112,7 +117,13 @@ def complete(opened: Opened, requests: Sequence[EncodedRequest], kept: "Kept | N
 
 
 def stream(
-    opened: Opened, requests: Sequence[EncodedRequest], abandoned: Set[str] = frozenset(), kept: "Kept | None" = None
+    opened: Opened,
+    requests: Sequence[EncodedRequest],
+    abandoned: Set[str] = frozenset(),
+    kept: "Kept | None" = None,
+    *,
+    collecting: Collecting | None = None,
+    early: EarlyClaims | None = None,
 ) -> Iterator[list[Event]]:
     """Answer requests in one batch, token by token; yield what happens at each step.
 
@@ -123,6 +134,9 @@ def stream(
         requests: All have the same temperature and top_p.
         abandoned: Names of requests that nobody waits for any longer; the caller may add some between two steps.
         kept: Keeps all states, for which the last token of each completion is read as well.
+        collecting: What is read of the states of watched completions, each of which ends when its last token is read;
+            without `kept`.
+        early: Of which claims it is read while their completions go on; the caller may add some between two steps.
     """
     places = [(i, k) for i, request in enumerate(requests) for k in range(request.decoding.n_samples)]
     rows = [GrowingCompletion(request=requests[i], index=k) for i, k in places]
@@ -133,6 +147,11 @@ def stream(
     if decoding.temperature > 0:
         drawn = [row.request.generator(row.index) for row in rows]
         uniform = np.stack([rng.random(longest) for rng in drawn])
+    if collecting is not None:
+        from dualread.models.generation._states import Kept
+
+        kept = Kept(opened, [prompts[i] for i in prompt_of_row], longest, collecting)
+    ending: dict[int, str] = {}  # completions whose last token is to be read yet, and why they have ended
     ended: set[int] = set()
     cut: set[int] = set()  # completions that need no further step, although they said no stop token
     for number, step in enumerate(steps(opened, prompts, prompt_of_row, decoding, uniform, cut, kept)):
@@ -140,6 +159,12 @@ def stream(
             cut |= {i for i, row in enumerate(rows) if row.request.name in abandoned}
             ended |= cut
         events: list[Event] = []
+        if kept is not None and collecting is not None:
+            whole = {i: reason for i, reason in ending.items() if i not in cut}
+            going = {i: row for i, row in enumerate(rows) if i not in ended and row.request.watched}
+            events += _read(opened, rows, kept, whole, going, {} if early is None else early)
+            cut |= ending.keys()
+            ending = {}
         if number == 0:
             states = step.states.float().cpu().numpy()
             events += [
@@ -157,10 +182,36 @@ def stream(
             events.append(row.grow(token, log_prob, top))
             if token in opened.stop or len(row.tokens) == row.request.decoding.max_completion_tokens:
                 ended.add(i)
-                if token not in opened.stop and len(row.tokens) < longest:
+                reason = "stop" if token in opened.stop else "length"
+                if collecting is not None and row.request.watched:
+                    ending[i] = reason
+                    continue
+                if reason == "length" and len(row.tokens) < longest:
                     cut.add(i)
-                events.append(row.finished(opened.encoder.decode, "stop" if token in opened.stop else "length"))
+                events.append(row.finished(opened.encoder.decode, reason))
         yield events
+
+
+def _read(
+    opened: Opened,
+    rows: Sequence[GrowingCompletion],
+    kept: "Kept",
+    ending: Mapping[int, str],
+    going: Mapping[int, GrowingCompletion],
+    early: EarlyClaims,
+) -> Iterator[Event]:
+    """Yield completions whose last token was read now, and `early` claims of those that go on."""
+    decode = opened.encoder.decode
+    if ending:
+        states = kept.read({i: rows[i].tokens for i in ending})
+        for (i, reason), of_row in zip(ending.items(), states, strict=True):
+            yield rows[i].finished(decode, reason, of_row)
+    claims = {i: spans for i, row in going.items() if (spans := early.get((row.request.name, row.index)))}
+    early.clear()
+    if claims:
+        states = kept.read({i: rows[i].tokens for i in claims}, list(claims.values()))
+        for i, of_row in zip(claims, states, strict=True):
+            yield rows[i].partly_read(decode, of_row)
 
 
 @dataclass(frozen=True, kw_only=True)

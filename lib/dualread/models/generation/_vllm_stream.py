@@ -1,12 +1,13 @@
 """Requests that vLLM answers as they come, and the states of their answers from the pass that answers."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dualread.models.actor import Collecting, EncodedRequest, Event, Finished, GrowingCompletion, PromptRead
+from dualread.models.actor import ClaimSpan, Collecting, EncodedRequest
 from dualread.models.backbones.encode import Encoder
 from dualread.models.generation._vllm import Core, sampling
+from dualread.models.streams import Event, Finished, GrowingCompletion, PartlyRead, PromptRead
 from dualread.seeding import derive_seed
 
 
@@ -16,11 +17,13 @@ class _VllmCompletion(GrowingCompletion):
 
     Attributes:
         watched: Whether its states are read.
+        early: Claims whose states are to be told with its next token.
         engine_name: By which vLLM knows it.
         finish_reason: Why it has ended; vLLM may have to read its last token yet.
     """
 
     watched: bool
+    early: list[ClaimSpan] = field(default_factory=list)
     engine_name: str = ""
     finish_reason: str = ""
 
@@ -81,10 +84,15 @@ class VllmStream:
             if self._states is not None:
                 self._states.forget(row.engine_name)
 
+    def read_early(self, name: str, index: int, claims: Sequence[ClaimSpan]) -> None:
+        """See `Stream.read_early`."""
+        if row := self._rows.get(f"{name}/{index}"):
+            row.early.extend(claims)
+
     def step(self) -> list[Event]:
         """Go on by one step of vLLM; the events of a request come in their order."""
         events: list[Event] = []
-        ended = []
+        ended, early = [], []
         for output in self._core.step():
             if (row := self._rows.get(output.request_id)) is None:
                 continue
@@ -92,6 +100,8 @@ class VllmStream:
             is_rest = bool(row.finish_reason)
             if not is_rest:
                 events += self._grown(row, made)
+            if row.early and not made.finish_reason:
+                early.append(row)
             if made.finish_reason:
                 del self._rows[output.request_id]
                 if is_rest or self._states is None or not self._lacks_states(row):
@@ -100,7 +110,7 @@ class VllmStream:
                 name, before = f"{output.request_id}/rest", row.engine_name
                 row.engine_name = self._core.read_rest(name, before, row.request.prompt, row.tokens, self._states)
                 self._rows[name] = row
-        return [*events, *self._finished(ended)]
+        return [*events, *self._partly_read(early), *self._finished(ended)]
 
     def _grown(self, row: _VllmCompletion, made: Any) -> list[Event]:
         events: list[Event] = []
@@ -124,20 +134,42 @@ class VllmStream:
         last = self._collecting.reads_last(row.tokens, self._encoder.decode, self._stop)
         return last or not self._states.has_image(row.engine_name)
 
-    def _finished(self, rows: Sequence[_VllmCompletion]) -> list[Finished]:
-        import torch
+    def _partly_read(self, rows: Sequence[_VllmCompletion]) -> list[PartlyRead]:
+        """Return what is read early; nothing of a row whose image another request has yet to read."""
+        states, decode = self._read(rows, early=True), self._encoder.decode
+        for row in rows:
+            row.early.clear()
+        read = [(row, states[row.engine_name]) for row in rows if row.engine_name in states]
+        return [row.partly_read(decode, of_row) for row, of_row in read]
 
-        states, watched = {}, [row for row in rows if row.watched]
-        if watched and self._states is not None and self._collecting is not None:
-            seen = [row for row in watched if self._states.has_image(row.engine_name)]
-            with torch.inference_mode():
-                passes = [
-                    self._states.of_pass(row.engine_name, len(row.request.prompt.token_ids), len(row.tokens))
-                    for row in seen
-                ]
-                ids, decode, logits = [row.tokens for row in seen], self._encoder.decode, self._core.logits
-                read = self._collecting.read(passes, ids, logits, decode, self._stop, self._forbidden) if seen else ()
-            states = dict(zip((row.engine_name for row in seen), read, strict=True))
-            for row in watched:
+    def _finished(self, rows: Sequence[_VllmCompletion]) -> list[Finished]:
+        states = self._read(rows)
+        if self._states is not None:
+            for row in rows:
                 self._states.forget(row.engine_name)
         return [row.finished(self._encoder.decode, row.finish_reason, states.get(row.engine_name)) for row in rows]
+
+    def _read(self, rows: Sequence[_VllmCompletion], *, early: bool = False) -> dict[str, Any]:
+        """Return what is read of the states of rows, by the names that vLLM has; nothing of those that lack some."""
+        import torch
+
+        if self._states is None or self._collecting is None:
+            return {}
+        seen = [row for row in rows if row.watched and self._states.has_image(row.engine_name)]
+        if not seen:
+            return {}
+        with torch.inference_mode():
+            passes = [
+                self._states.of_pass(row.engine_name, len(row.request.prompt.token_ids), len(row.tokens))
+                for row in seen
+            ]
+            read = self._collecting.read(
+                passes,
+                [row.tokens for row in seen],
+                self._core.logits,
+                self._encoder.decode,
+                self._stop,
+                self._forbidden,
+                [list(row.early) for row in seen] if early else None,
+            )
+        return dict(zip((row.engine_name for row in seen), read, strict=True))

@@ -69,11 +69,11 @@ class TransformersEngine:
             if collecting is not None:
                 from dualread.models.generation._states import Kept
 
-                kept = Kept(self._opened, prompts, decoding, collecting)
+                kept = Kept(self._opened, prompts, decoding.max_completion_tokens, collecting)
             rows = complete(self._opened, asked, kept)
             if kept is None:
                 return rows
-            states = kept.read([completion.token_ids for [completion] in rows])
+            states = kept.read({i: completion.token_ids for i, [completion] in enumerate(rows)})
         return [[replace(completion, states=row_states)] for [completion], row_states in zip(rows, states, strict=True)]
 
     def _encode(self, requests: Sequence[Request]) -> list[EncodedPrompt]:

@@ -19,7 +19,6 @@ from dualread.models.actor import (
     Collecting,
     Completion,
     EncodedRequest,
-    Finished,
     Loglikelihoods,
     Request,
     SeededDecoding,
@@ -32,6 +31,7 @@ from dualread.models.generation._vllm import Core, prepare, read_back, sampling
 from dualread.models.generation._vllm_stream import VllmStream
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
 from dualread.models.generation.drawn import Rollout
+from dualread.models.streams import Finished
 from dualread.progress import track
 from dualread.schema.base import AS_GIVEN, Positive, Section, Wire
 from dualread.schema.recorded import USUAL, Facts

@@ -63,8 +63,9 @@ class Collected:
         decode: Callable[[Sequence[int]], str],
         stop: Set[int],
         forbidden: Sequence[int],
+        claims: None = None,
     ) -> list[Replayed]:
-        """See `Collecting.read`."""
+        """See `Collecting.read`; of whole completions alone."""
         layers: dict[str, int] = dict(zip(("h_mid",), rows[0].layers, strict=False))
         spec = ReadSpec(**self.spec.model_dump(include={"kappa", "middle", "entropies"}))
         located = partial(locate, decode=decode, stop=stop, thinking_ends=self.thinking_ends)

@@ -4,7 +4,7 @@ The rules for straddling tokens and missing blocks: docs/choices.md, "Positions"
 """
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dualread.grading.answers import character_spans, tokens_within
 from dualread.grading.parse import answer_span, text_after_thinking
@@ -31,6 +31,10 @@ class Positions:
     has_answer_block: bool
     think: int | None = None
     first: int = 0
+
+    def of_claim(self, tokens: tuple[int, ...]) -> "Positions":
+        """Return the positions to read of a claim of the completion, which has at least one token."""
+        return replace(self, first=tokens[0], answer=tokens, close=tokens[-1], last=tokens[-1])
 
 
 def locate(

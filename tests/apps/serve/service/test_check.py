@@ -23,7 +23,7 @@ def test_the_stored_answers_are_those_of_score_and_are_found_again(bundle, capsy
     assert len(answers) == 4
     for one in answers:
         scored = scorer(one.images, one.question)
-        assert scored.confidence == pytest.approx(one.confidence, abs=2e-6)
+        assert one.confidences == pytest.approx([scored.confidence], abs=2e-6)
         assert scorer._loaded.actor.encoder.decode(one.token_ids) == scored.completion
     assert (bundle / stored.FILE).stat().st_mode == (bundle / "bundle.json").stat().st_mode
     opened(bundle).close()
@@ -84,7 +84,7 @@ def test_what_an_engine_reads_otherwise_and_what_is_damaged_is_refused(bundle, t
 
 
 def test_an_actor_that_fails_is_refused(bundle, monkeypatch):
-    def fails(*given):
+    def fails(*given, **named):
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(_transformers_stream, "stream", fails)

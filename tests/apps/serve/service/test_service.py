@@ -12,7 +12,8 @@ from dualread.apps.score.results import Reading
 from dualread.apps.serve import service as module
 from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
 from dualread.apps.serve.wire import ChatRequest, Turn
-from dualread.models.actor import EncodedRequest, GrowingCompletion, PromptRead, SeededDecoding
+from dualread.models.actor import EncodedRequest, SeededDecoding
+from dualread.models.streams import GrowingCompletion, PromptRead
 from tests.apps.serve.service.test_texts import TEXT, byte_level
 
 TOKENIZER = byte_level()
@@ -75,7 +76,8 @@ def service(monkeypatch):
     monkeypatch.setattr(module, "before_answer", lambda readers, method, states: [None] * len(states))
     fitted = SimpleNamespace(temperature=0.0, top_p=1.0, max_completion_tokens=100)
     prompt = SimpleNamespace(name="shared")
-    required = SimpleNamespace(decoding=fitted, prompt=prompt, fits=lambda n_images: n_images == 1, numbers="one")
+    known = {"fits": lambda n_images: n_images == 1, "numbers": "one", "spans": None}
+    required = SimpleNamespace(decoding=fitted, prompt=prompt, **known)
     of = {
         "readers": {},
         "method": "m",

@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from dualread.apps.serve.texts import GrowingText, TokenPieces
-from dualread.models.actor import TokenEvent
+from dualread.models.streams import TokenEvent
 
 TEXT = "At 37°C 日本: no, none."
 

@@ -1,0 +1,114 @@
+"""What readers read of the states of the pass that answers: of a whole answer, or of each claim of a report."""
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dualread import plugins
+from dualread.apps.score.claims import ClaimDivider
+from dualread.grading.answers import character_spans, tokens_within
+from dualread.models.actor import ClaimSpan, PassStates
+from dualread.models.replay.forward import middle_layer, vectors_of
+from dualread.models.replay.positions import Positions, locate
+from dualread.models.replay.replayed import log_probs_of
+from dualread.schema.recorded import Requirements
+
+_LOG_PROB, _MIDDLE = "answer_log_prob", "h_mid"
+FINAL = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_think", _LOG_PROB)  # of the final layer alone
+# Where a claim is, or None for the whole answer, and its vectors by name, float32.
+Vectors = tuple[ClaimSpan | None, dict[str, np.ndarray]]
+
+
+@dataclass(kw_only=True)
+class ReadersVectors:
+    """Implements `models.actor.Collecting`: what readers read, as a replay reads it.
+
+    Attributes:
+        kappa: Temperature of the visual pooling.
+        names: The vectors that are brought to the host.
+        thinking_ends: What ends the thinking before an answer; None where completions do not think.
+        claims: Divides the text of a completion into claims, each of which is read, or says None where it cannot; None
+            to read whole answers.
+    """
+
+    kappa: float
+    thinking_ends: str | None = None
+    claims: Callable[[str], Sequence[ClaimSpan] | None] | None = None
+    names: frozenset[str] = frozenset(FINAL)
+    kinds: ClassVar[tuple[type, ...]] = ()
+
+    @classmethod
+    def of(cls, requirements: Requirements, kappa: float | None) -> "ReadersVectors | None":
+        """Return what readers require; None if none reads states, and so there is no `kappa`."""
+        if kappa is None:
+            return None
+        thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
+        claims = None if requirements.spans is None else ClaimDivider(requirements).claims
+        return cls(kappa=kappa, thinking_ends=thinking_ends, claims=claims)
+
+    def layers(self, n_layers: int) -> list[int]:
+        """See `Collecting.layers`."""
+        return [middle_layer(n_layers)] if _MIDDLE in self.names else []
+
+    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
+        """See `Collecting.reads_last`."""
+        places = self._places(completion, decode, stop, None) or ()
+        return any(len(completion) - 1 in (at.close, at.think, *at.answer) for _, at in places)
+
+    def read(
+        self,
+        rows: Sequence[PassStates],
+        completions: Sequence[Sequence[int]],
+        logits: Callable[[Any], Any],
+        decode: Callable[[Sequence[int]], str],
+        stop: Set[int],
+        forbidden: Sequence[int],
+        claims: Sequence[Sequence[ClaimSpan]] | None = None,
+    ) -> list[list[Vectors] | None]:
+        """See `Collecting.read`; None for a completion that cannot be divided."""
+        places = [
+            self._places(ids, decode, stop, None if claims is None else claims[k]) for k, ids in enumerate(completions)
+        ]
+        return [
+            None if at is None else [(span, self._vectors(row, ids, a, logits, forbidden)) for span, a in at]
+            for row, ids, at in zip(rows, completions, places, strict=True)
+        ]
+
+    def _places(
+        self,
+        ids: Sequence[int],
+        decode: Callable[[Sequence[int]], str],
+        stop: Set[int],
+        claims: Sequence[ClaimSpan] | None,
+    ) -> list[tuple[ClaimSpan | None, Positions]] | None:
+        """Return what is read of a completion, and where: `claims`, or all of them at its end; or its answer."""
+        report = locate(ids, decode, stop, self.thinking_ends)
+        if self.claims is None:
+            return [(None, report)]
+        if (claims := self.claims(decode(ids)) if claims is None else claims) is None:
+            return None
+        _, spans = character_spans(ids, decode)
+        return [((start, end), report.of_claim(tokens_within(spans, start, end))) for start, end in claims]
+
+    def _vectors(
+        self,
+        row: PassStates,
+        ids: Sequence[int],
+        at: Positions,
+        logits: Callable[[Any], Any],
+        forbidden: Sequence[int],
+    ) -> dict[str, np.ndarray]:
+        import torch
+
+        vectors = vectors_of(row.final, next(iter(row.layers.values()), None), row.image, at, self.kappa)
+        names = [name for name in vectors if name in self.names]
+        together = torch.stack([vectors[name].float() for name in names]).cpu() if names else ()  # one copy
+        numbers = {name: np.asarray(vector) for name, vector in zip(names, together, strict=True)}
+        if _LOG_PROB in self.names:
+            answer = list(at.answer)
+            ids_of_answer = torch.tensor([ids[t] for t in answer], device=row.final.device)
+            log_probs, _ = log_probs_of(logits, row.final[answer], ids_of_answer, forbidden)
+            numbers[_LOG_PROB] = log_probs.mean(keepdims=True).astype(np.float32)
+        return numbers
