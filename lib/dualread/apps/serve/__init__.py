@@ -3,7 +3,8 @@
 A request goes through these files in this order: `application` lets it in, `chats` takes it from its first byte to its
 last, `wire` reads its JSON and its images, `chat_questions` says what is asked and whether readers know such answers,
 `service` has one of the `actors` answer and the readers judge, `replies` writes what is said, and `outcome` counts,
-logs and records it. `opening` opens readers and actor before the first request; `page` shows a page that asks.
+logs and records it. `opening` opens readers and actor before the first request; `vectors` says what is read of the
+pass that answers.
 """
 
 import argparse
@@ -37,7 +38,8 @@ clinical use.
 
 The text is the question; the reader's prompt is put around it, and the answer is greedy, as those that the reader was
 fitted on. Any other request (messages of the system, several images, a temperature) is answered as it is, without a
-confidence, and `notes` say why. With `stream`, PSR comes before the first token, and all else at the end.
+confidence, and `notes` say why. With `stream`, PSR comes before the first token, claims of a report when their
+sentences end, and all else at the end.
 
 The server answers on this machine alone unless --host says otherwise, opens no address and no file that a request
 names, and keeps and logs no question; with --record, it keeps ids, answers and confidences. SIGTERM or Ctrl-C ends it
