@@ -65,6 +65,8 @@ def test_facts_are_those_of_the_architecture(family):
     assert family.probed.facts == EXPECTED.get(family.name, Facts())
     assert family.probed.found["layers"] == 4
     assert family.probed.found["image_tokens"] == family.probed.found["image_tokens_that_images_change"]
+    by_each = family.probed.by_each_image  # PaliGemma's template has one place
+    assert (len(by_each), min(by_each, default=1.0) > family.probed.allowed) == (2 * (family.name != "paligemma"), True)
 
 
 def test_a_prompt_has_the_ids_of_the_processor_and_bos_once(family):

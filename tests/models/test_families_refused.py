@@ -117,6 +117,18 @@ def test_vectors_that_are_read_at_other_positions_do_not_fail_the_probe(family, 
 
 
 @one
+def test_a_second_image_that_changes_no_answer_is_noticed(family, monkeypatch):
+    right = Encoder.inputs
+
+    def with_one_second(self, text, images, *before):
+        return right(self, text, [images[0], *[image(5)] * (len(images) - 1)], *before)
+
+    monkeypatch.setattr(Encoder, "inputs", with_one_second)
+    first, second = probe(family.opened, family.name).by_each_image
+    assert (first > family.probed.allowed, second) == (True, 0.0)
+
+
+@one
 def test_another_token_is_not_taken_for_the_images(family):
     model = open_checkpoint(family.folder, families.SETTINGS)
     model.encoder.image_token_id = model.encoder.tokenizer.get_vocab()["CT"]

@@ -45,6 +45,7 @@ class Probed:
         rounding: By how much two implementations of attention differ.
         allowed: By how much a right way may differ.
         by_image: By how much another image changes the log-probabilities of the next token.
+        by_each_image: By how much another image in each place does, of a prompt with two; nothing if prompts take one.
     """
 
     facts: Facts
@@ -53,6 +54,7 @@ class Probed:
     rounding: float
     allowed: float
     by_image: float
+    by_each_image: tuple[float, ...]
 
     @property
     def largest(self) -> float:
@@ -119,6 +121,7 @@ class _Probe:
             rounding=rounding,
             allowed=self._tolerance,
             by_image=by_image,
+            by_each_image=self._by_each_image(),
         )
 
     def _row(self, text: str, picture: Any, completion: list[int]) -> _Row:
@@ -211,6 +214,17 @@ class _Probe:
         if changed <= self._tolerance:
             raise self._refusal(f"another image changes log-probabilities by {changed:.1e} nats", "more than rounding")
         return changed
+
+    def _by_each_image(self) -> tuple[float, ...]:
+        """Return by how much another image in each place changes answers, of two; nothing where prompts take one."""
+        encoder, shown = self._opened.encoder, [_picture(0, _SQUARE), _picture(1, _FLAT)]
+        try:
+            encoder.prompt(TEXTS[0], images=shown, row=f"{self._where}: probe")
+        except DualReadError:  # its template has one place
+            return ()
+        others = ([_picture(2, _SQUARE), shown[1]], [shown[0], _picture(3, _FLAT)])
+        first, *changed = (self._read(encoder.inputs(TEXTS[0], pictures)).logits for pictures in (shown, *others))
+        return tuple(_difference(logits, first) for logits in changed)
 
     def _fastest(self, facts: Facts) -> Facts:
         for shared, once in _WAYS:
