@@ -376,14 +376,14 @@ def test_a_reader_of_claims_that_cannot_be_used_is_refused(finished, tmp_path):
     fitted = load_reader(finished.out / "readers/tiny/base/0/before/reader.safetensors")
     actor, number = finished.out / "actors/tiny/base/0", count()
 
-    def problem(engine="transformers", abstain_before=None, **changes):
+    def problem(abstain_before=None, **changes):
         folder = tmp_path / str(next(number))
         folder.mkdir()
         scoring = {**fitted.provenance["scoring"], **changes}
         changed = replace(fitted, provenance={**fitted.provenance, "scoring": scoring})
         save_reader(folder / "reader.safetensors", changed)
         choice = ScorerChoice(reader=folder, checkpoint=actor)
-        how = {"batch_size": 1, "engine": engine, "abstain_before": abstain_before}
+        how = {"batch_size": 1, "engine": "transformers", "abstain_before": abstain_before}
         return golden.message_of(lambda: open_service(choice, **how), tmp_path, finished.out)
 
     asks = {"name": "samples", "image": "original", "prompt": fitted.provenance["scoring"]["prompt"]}
@@ -394,7 +394,6 @@ def test_a_reader_of_claims_that_cannot_be_used_is_refused(finished, tmp_path):
         "an unknown setting": problem(spans={"sentences": {"language": "en"}}),
         "a view that asks": problem(views=[asks]),
         "no claims": problem(spans=None),
-        "vLLM": problem("vllm"),
         "PSR before the report": problem(abstain_before="0.4"),
     }
     golden.check(Path(__file__).with_name("claims_readers.txt"), cases)

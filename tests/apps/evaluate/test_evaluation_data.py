@@ -111,7 +111,8 @@ def test_another_column_is_the_cluster(tmp_path):
     found = data_of(tmp_path, answers, cluster="patient")
     assert (found.cluster, set(only(found).answers["cluster_id"])) == ("patient", {"p1"})
     pairs = "sample_id,donor_patient,donor_correct,donor_confidence\na,p1,0,0.4\n"  # another image of the patient
-    assert only(data_of(tmp_path, answers, pairs, cluster="patient")).pairs["donor_cluster_id"].to_list() == ["p1"]
+    paired = only(data_of(tmp_path, answers, pairs, cluster="patient")).pairs
+    assert paired["donor_cluster_id"].to_list() == ["donor of p1"]
 
 
 def test_a_table_may_have_several_methods(tmp_path):

@@ -28,6 +28,7 @@ from dualread.evaluation.answer_metrics import FEW_IMAGES, NOISE_FLOOR, WITH_PER
 from dualread.evaluation.explained import COUNTS, METRICS
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
+from dualread.evaluation.side_by_side import LENT
 
 _MOST_DONORS = 5  # that a sentence lists
 
@@ -97,7 +98,8 @@ def _remarks(results: Results, cells: EvaluationData) -> Iterator[str]:
         )
     others = set()
     for pairs, answers in ((evaluated.pairs, evaluated.answers) for evaluated in methods):
-        others |= set() if isinstance(pairs, str) else set(pairs["donor_cluster_id"]) - set(answers["cluster_id"])
+        donors = [] if isinstance(pairs, str) else pairs["donor_cluster_id"]
+        others |= {name for name in donors if not name.startswith(LENT)} - set(answers["cluster_id"])
     if others:
         more = f", ... ({len(others)} in all)" if len(others) > _MOST_DONORS else ""
         shown = ", ".join(sorted(others)[:_MOST_DONORS]) + more

@@ -59,10 +59,5 @@ def locate(
     if block is None:
         return Positions(close=n - 1, answer=tuple(range(first, n)), last=last, has_answer_block=False, think=think)
     start, end, close_end = block
-    return Positions(
-        close=token_before(close_end),
-        answer=tokens_within(spans, start, end),
-        last=last,
-        has_answer_block=True,
-        think=think,
-    )
+    close, answer = token_before(close_end), tokens_within(spans, start, end)
+    return Positions(close=close, answer=answer, last=last, has_answer_block=True, think=think)
