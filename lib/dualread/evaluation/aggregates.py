@@ -8,6 +8,7 @@ from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS
 from dualread.evaluation.conditions import ANSWERS_CHANGED
 from dualread.evaluation.controls import forced_claims_in
 from dualread.evaluation.estimates import SUBSETS
+from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import is_rate
 
@@ -33,9 +34,14 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
     """
     of_thresholds = sorted(filter(is_rate, metrics["metric"].unique()))
     further = [name for name in (*FURTHER_METRICS, ANSWERS_CHANGED.name) if name in set(metrics["metric"])]
+    forced = [
+        name
+        for metric in forced_claims_in(metrics)
+        for name in (metric, *(f"{metric.removesuffix('_ccg_auc')}_{flag}" for flag in FEW_IMAGES_OF.values()))
+    ]
     names = {
         "ood6": (tuple(ood), (*RATES["ood6"], *further, *of_thresholds)),
-        "ood_ccg": (tuple(ood_ccg), (*RATES["ood_ccg"], *forced_claims_in(metrics))),
+        "ood_ccg": (tuple(ood_ccg), (*RATES["ood_ccg"], *forced)),
     }
     known = {tuple(row[key] for key in KEYS): row for row in metrics.iter_rows(named=True)}
     of_run = ("study", "backbone", "actor", "seed", "method")
