@@ -48,7 +48,7 @@ class Ran:
 
     Attributes:
         code: The code.
-        caller: The code that called it.
+        caller: The code of another module that called it, perhaps through others of its own.
         importing: The module that was imported meanwhile, if any, ...
         line: ... and the line of that module that ran.
     """
@@ -80,8 +80,11 @@ class Trace:
             importing: FrameType | None = frame
             while importing and not _is_import(importing):
                 importing = importing.f_back
+            above = frame.f_back
+            while above and above.f_code.co_filename == code.co_filename:  # a helper runs for whoever calls its module
+                above = above.f_back
             # A generator runs for whoever asks it for more.
-            caller = code if frame.f_back is None or code.co_flags & CO_GENERATOR else frame.f_back.f_code
+            caller = code if above is None or code.co_flags & CO_GENERATOR else above.f_code
             line = importing.f_lineno if importing else 0
             self.ran.add(Ran(code, caller, importing and importing.f_code, 0 if importing is frame else line))
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from dualread import plugins
 from dualread.artifacts.tables import read_table
+from dualread.digests import MANIFEST_NAME
 from dualread.models.prompts import template_sha256
 from dualread.schema.answers import ChosenImage, Image, ImageChange, Measure, ShardSpec
 from dualread.schema.base import ConfiguredPlugin
 from dualread.schema.columns import MANIFEST
 from dualread.schema.readers import ScoringSpec
 from dualread.schema.recorded import PromptText, RequiredView, Requirements
-from dualread.store.digest import MANIFEST_NAME, read_json
+from dualread.store.digest import read_json
 from dualread.store.manifest import read_manifest
 
 

@@ -15,10 +15,10 @@ from dualread.data.questions.audit import HARD_TO_SEE, refuse_broken
 from dualread.data.questions.build import build, check_digest, digest
 from dualread.data.questions.pictures import Pictures
 from dualread.data.questions.select import select
+from dualread.digests import MANIFEST_NAME
 from dualread.progress import say
 from dualread.schema.columns import MANIFEST, QUESTION_COLUMNS, THUMBNAILS
 from dualread.schema.data import BuildManifestSpec
-from dualread.store.digest import MANIFEST_NAME
 
 _THUMBNAILS_PER_PART = 20_000  # 82 MB, of which several copies are in the memory while they are written
 

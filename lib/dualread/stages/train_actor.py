@@ -12,12 +12,12 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
 from dualread.progress import steps_file
 from dualread.schema.backbones import TrainActorSpec
 from dualread.schema.columns import TRAIN_LOG
 from dualread.store import partial
-from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
 from dualread.training.job import Assignment
 from dualread.training.settings import LAYOUT
