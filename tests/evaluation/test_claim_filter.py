@@ -15,9 +15,8 @@ from dualread.evaluation.claim_filter import (
     report_losses,
 )
 from dualread.evaluation.columns import Columns
-from dualread.evaluation.filter_metrics import metric_name, without_filters
+from dualread.evaluation.filter_metrics import choose_filters, filter_rows, metric_name, without_filters
 from dualread.evaluation.statistics.proportion import share_interval
-from dualread.evaluation.thresholds import choose, threshold_rows
 from dualread.seeding import generator
 
 LOSS = ("share", "any")
@@ -154,19 +153,25 @@ def columns(n_reports, confidence, correct):
 
 def test_a_filter_of_a_study_is_chosen_on_validation_and_judged_on_test():
     # 100 validation reports: .9 and .8 are supported, .2 is not, as above: .8 is the filter for both losses at 10%.
-    chosen = choose(columns(100, [0.9, 0.8, 0.2], [True, True, False]), [10], of_claims=True)
+    chosen = choose_filters(columns(100, [0.9, 0.8, 0.2], [True, True, False]), [10])
     # Of each of two test reports, .85 and .8 are kept of three claims, and one of these is unsupported.
-    rows = threshold_rows(columns(2, [0.85, 0.8, 0.1], [True, False, True]), chosen)
+    rows = filter_rows(columns(2, [0.85, 0.8, 0.1], [True, False, True]), chosen)
     by_name = {row["metric"]: row["estimate"] for row in rows}
-    assert by_name["threshold_at_risk_10"] == 0.8
     for loss, risk, of_all in (("share", 1 / 2, 1 / 3), ("any", 1.0, 1.0)):
         kinds = {"threshold": 0.8, "kept": 2 / 3, "unsupported": 1 / 2, "none_kept": 0.0, "risk": risk}
         found = {kind: by_name[metric_name(loss, kind, 10)] for kind in kinds}
         assert found == pytest.approx(kinds)
         assert by_name[f"reports_{loss}"] == pytest.approx(of_all)
     nothing = list(without_filters([10], "no reader"))
-    assert [row["metric"] for row in nothing] == [name for name in by_name if name.startswith(("filter", "reports"))]
+    assert [row["metric"] for row in nothing] == list(by_name)
     assert {row["estimate"] for row in nothing} == {None}
+
+
+def test_a_filter_that_is_not_certified_is_a_reason_in_the_unit_of_what_chose():
+    rows = filter_rows(columns(40, [0.9], [True]), choose_filters(columns(3, [0.9], [True]), [10], "patient"))
+    reasons = {row["reason"] for row in rows if row["metric"].startswith("filter_")}
+    assert len(reasons) == 1
+    assert "too few patients (3)" in reasons.pop()
 
 
 def drawn(rng, n_patients, wrong, slope, together):

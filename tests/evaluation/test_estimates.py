@@ -10,6 +10,7 @@ from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS, 
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.join import Joined
+from dualread.evaluation.metric import measure
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.grounding import decisive
@@ -135,7 +136,7 @@ def test_a_metric_that_is_no_number_is_refused_by_its_name(evaluated, value):
     with pytest.raises(
         ArtifactError, match=f"the metric mine is {value} on 3 rows of the subset 'open'.* raise Undefined"
     ):
-        estimates.measure("open", "mine", lambda rows: value, cell.answers, n=3, n_clusters=2)
+        measure("open", "mine", lambda rows: value, cell.answers, n=3, n_clusters=2)
 
 
 def test_without_replicates_there_are_no_percentile_intervals(evaluated):

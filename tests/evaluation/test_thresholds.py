@@ -35,18 +35,18 @@ def test_a_threshold_is_chosen_on_validation_and_judged_on_test():
 
 
 def test_where_no_threshold_reaches_the_risk_nothing_has_a_value():
-    chosen = choose(answers([0.9, 0.5], [False, True]), [5])
-    rows = threshold_rows(VALIDATION, chosen)
+    chosen = choose(answers([0.9, 0.5], [False, True]), [5], "patient")
+    rows = list(threshold_rows(VALIDATION, chosen))
     assert values(rows) == dict.fromkeys(("threshold_at_risk_05", "coverage_at_risk_05", "kept_risk_at_risk_05"))
     assert {row["reason"] for row in rows} == {
         "validation: no threshold has a risk of 0.05 or less; the lowest is 0.500",
-        "validation: no threshold is certified for a risk of 0.05 with delta 0.1: too few images (2), even if all 2 "
+        "validation: no threshold is certified for a risk of 0.05 with delta 0.1: too few patients (2), even if all 2 "
         "answers were correct",
     }
 
 
 def test_a_threshold_that_nothing_reaches_keeps_nothing_and_has_no_risk():
-    test = threshold_rows(answers([0.1, 0.2], [True, True]), choose(VALIDATION, [10]))
+    test = list(threshold_rows(answers([0.1, 0.2], [True, True]), choose(VALIDATION, [10])))
     assert values(test) == {"threshold_at_risk_10": 0.9, "coverage_at_risk_10": 0.0, "kept_risk_at_risk_10": None}
     assert test[2]["reason"] == "no confidence reaches the threshold 0.9"
 
@@ -56,7 +56,7 @@ def test_a_certified_threshold_is_judged_beside_the_empirical_one():
     # is .41, too much for all starts together. The start .8 is the last that passes; it keeps 300 right answers.
     validation = answers([0.99] * 300 + [0.7] * 120, [True] * 300 + [k % 3 > 0 for k in range(120)])
     test = answers([0.995, 0.99, 0.7, 0.1], [True, False, True, False])
-    rows = threshold_rows(test, choose(validation, [10]))
+    rows = list(threshold_rows(test, choose(validation, [10])))
     assert values(rows)["threshold_at_risk_10"] == 0.7
     expected = {"threshold_at_risk_10": 0.8, "coverage_at_risk_10": 0.5, "kept_risk_at_risk_10": 0.5}
     assert values(rows, certified=True) == expected
@@ -90,6 +90,14 @@ def test_coverage_and_kept_risk_have_the_interval_of_a_share():
     positive = np.array([True, True, True, False])
     assert (coverage["low"], coverage["high"]) == share_interval(positive, np.array([0, 0, 1, 2]))
     assert (rows["threshold_at_risk_10"]["low"], rows["threshold_at_risk_10"]["high"]) == (None, None)
+
+
+def test_a_reason_is_in_the_unit_of_the_answers_that_it_is_about():
+    test = answers([0.9, 0.8], [True, False], ["a", "a"])
+    rows = threshold_rows(test, choose(answers([0.9], [True]), [10], "image"), "patient")
+    reasons = {row["metric"]: row["reason"] for row in rows}
+    assert reasons["coverage_at_risk_10"] == "no interval: all rows are about one patient"
+    assert "too few images (1)" in reasons["certified_coverage_at_risk_10"]
 
 
 def test_what_keeps_nothing_has_an_interval_of_coverage_alone():

@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.estimates import Estimate, undefined
+from dualread.evaluation.metric import metric_row
 from dualread.evaluation.metrics._checks import checked_confidence, not_empty, same_length
+from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.statistics.proportion import share_interval
 
 _ROUNDED = 1e-9  # shares of images add up to .9 only up to rounding
@@ -153,29 +154,32 @@ class SetThreshold:
         return cls(method=row["method"], miss_percent=int(name[1]), **known)
 
 
-def set_rows(chosen_on: Choices, judged_on: Choices, miss_percent: Iterable[int]) -> Iterator[dict]:
-    """Yield one mapping per metric of answer sets as `estimates.estimate` does.
+def set_rows(
+    chosen_on: Choices, judged_on: Choices, miss_percent: Iterable[int], *, unit: str = "image", subset: str = "all"
+) -> Iterator[dict]:
+    """Yield one `metric_row` per metric of answer sets.
 
     Args:
         chosen_on: The questions that choose the thresholds.
         judged_on: Those whose sets are judged.
         miss_percent: How often a set may miss the right choice, in percent.
+        unit: What a cluster of the questions that choose is.
+        subset: What the questions are that are judged.
     """
     sizes = {"n": len(judged_on.of_right), "n_clusters": len(np.unique(judged_on.cluster))}
     for name, n in (("with_choices", sizes["n"]), ("without", judged_on.n_without), ("unknown", judged_on.n_unknown)):
-        yield {**undefined("all", f"set_questions_{name}", "")._asdict(), **sizes, "estimate": float(n), "reason": None}
+        yield metric_row(subset, f"set_questions_{name}", float(n), **sizes)
     kinds = ("threshold", "coverage", "coverage_of_clusters", "mean_size", "empty", "single")
     for percent in miss_percent:
+        names = {kind: set_metric(kind, percent) for kind in kinds}
         try:
             not_empty(judged_on.of_right)
             cut = conformal_threshold(chosen_on.of_right, chosen_on.cluster, miss=percent / 100)
         except UndefinedMetricError as error:
-            yield from (
-                {**undefined("all", set_metric(kind, percent), str(error))._asdict(), **sizes} for kind in kinds
-            )
+            reason = in_unit(str(error), unit)
+            yield from (metric_row(subset, name, reason=reason, **sizes) for name in names.values())
             continue
         rates = {"threshold": cut, **set_rates(*judged_on[:3], threshold=cut)._asdict()}
-        for kind in kinds:
+        for kind, name in names.items():
             ends = {end: rates[end] if kind == "coverage" else None for end in ("low", "high")}
-            name = set_metric(kind, percent)
-            yield Estimate(subset="all", metric=name, estimate=rates[kind], reason=None, **ends, **sizes)._asdict()
+            yield metric_row(subset, name, rates[kind], **ends, **sizes)

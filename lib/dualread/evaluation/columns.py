@@ -209,18 +209,3 @@ def strict_decisive(rows: Columns) -> np.ndarray:
     # Comparing texts is slow, so only decisive pairs are compared.
     mask[mask] = grounding.strict_decisive(*(rows[name][mask] for name in names))
     return mask
-
-
-def power(mask: Mask, field: str, images: str = "donor_cluster_id") -> OfColumns:
-    """Return a field of `grounding.power` as a metric; `images` names the column of the other image."""
-
-    def metric(rows: Columns) -> float:
-        chosen = rows.mask(mask)
-        counts = grounding.Power(
-            pairs=int(np.count_nonzero(chosen)),
-            source_images=rows.n_distinct("source_cluster_id", chosen),
-            donor_images=rows.n_distinct(images, chosen),
-        )
-        return float(getattr(counts, field))
-
-    return metric

@@ -13,11 +13,11 @@ import polars as pl
 
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR
 from dualread.evaluation.columns import Columns, decisive, on_columns
-from dualread.evaluation.estimates import Estimate, measure, noise_floor, undefined, with_limits
+from dualread.evaluation.estimates import masked_row, noise_floor
 from dualread.evaluation.join import Rows
-from dualread.evaluation.metric import Metric, PairMean, PairMetric
-from dualread.evaluation.metrics import calibration_error, discrimination, grounding
-from dualread.evaluation.pair_metrics import drop, limits, of_sample, preference
+from dualread.evaluation.metric import Metric, PairMean, PairMetric, measure, metric_row, with_limits
+from dualread.evaluation.metrics import calibration_error, discrimination
+from dualread.evaluation.pair_metrics import ccg_auc, drop, limits, sample_metrics
 from dualread.evaluation.side_by_side import ORIGINAL, check_same_questions
 from dualread.evaluation.statistics.bootstrap import ClusterDraws, image_cluster_replicates, including, interval
 from dualread.evaluation.statistics.clusters import Clusters
@@ -30,7 +30,6 @@ PREFIX = "condition:"
 FAMILY_PREFIX = "family:"
 FAMILY_METRICS = ("accuracy", "auroc", "ece15", "brier")
 _IMAGE = "other_cluster_id"
-_DECISIVE = decisive("other")
 
 
 def _mean(values: Callable[[Columns], np.ndarray], *, low: float = 0.0) -> PairMean:
@@ -64,13 +63,7 @@ BRIER = PairMetric(
     of_pairs=_mean(lambda rows: (rows["confidence_other"] - rows["correct_other"]) ** 2),
 )
 # What is under the condition `original` minus what is here.
-ACCURACY_DROP = PairMetric(
-    name="accuracy_drop",
-    head="Acc. drop",
-    is_of_actor=True,
-    value=on_columns(grounding.vrs, "correct_real", "correct_other"),
-    of_pairs=_mean(drop("other"), low=-1.0),
-)
+ACCURACY_DROP = drop("accuracy_drop", "Acc. drop", "other", _IMAGE, is_of_actor=True)
 CONFIDENCE_DROP = PairMetric(
     name="confidence_drop",
     head="Conf. drop",
@@ -78,66 +71,53 @@ CONFIDENCE_DROP = PairMetric(
     of_pairs=_mean(lambda rows: (1.0 + rows["confidence_real"] - rows["confidence_other"]) / 2, low=-1.0),
 )
 # Of the questions with a right answer under `original` and a wrong one here.
-CCG_AUC = PairMetric(
-    name="ccg_auc",
-    head="CCG-AUC",
-    better="higher",
-    value=on_columns(grounding.natural_ccg_auc, "confidence_real", "confidence_other", "correct_real", "correct_other"),
-    mask=_DECISIVE,
-    of_pairs=_mean(preference("other", _DECISIVE)),
-)
+CCG_AUC = ccg_auc("ccg_auc", "CCG-AUC", "other", decisive("other"), _IMAGE, better="higher")
 
+# In the order of the metrics table. The condition `original` has those that compare it with nothing.
 _ALONE = {metric.name: metric for metric in (ACCURACY, CONFIDENCE, AUROC, BRIER)}
-# In the order of the metrics table.
-CONDITION_METRICS: Mapping[str, PairMetric] = {
-    **_ALONE,
-    **{metric.name: metric for metric in (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC)},
-    "decisive_pairs": of_sample("decisive_pairs", _DECISIVE, "pairs", images=_IMAGE),
-    "ccg_few_sources": of_sample("ccg_few_sources", _DECISIVE, "few_sources", images=_IMAGE),
-}
-
-
+_COMPARED = (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC, *sample_metrics(CCG_AUC, "decisive_pairs", "ccg_few_sources"))
+CONDITION_METRICS = _ALONE | {metric.name: metric for metric in _COMPARED}
 # Of the original images: the share of questions to which another actor gives another answer in canonical form.
 ANSWERS_CHANGED = Metric(name="answers_changed", head="Changed", is_of_actor=True)
 
 
 def condition_rows(conditions: Mapping[str, Rows], draws: ClusterDraws) -> Iterator[dict]:
-    """Yield one mapping per (condition, metric) as `estimates.estimate` does; none if there are no conditions.
+    """Yield one `metric_row` per (condition, metric); none if there are no conditions.
 
     Args:
         conditions: The rows of each condition, see `join.Joined.conditions`.
         draws: Resamples of the images, for the interval of the AUROC.
     """
     for name, joined in conditions.items():
-        of_condition = _ALONE if name == ORIGINAL else CONDITION_METRICS
         if isinstance(joined, str):
             yield from undefined_rows([name], joined)
         else:
             rows = Columns.of(joined)
-            yield from (_row(f"{PREFIX}{name}", rows, metric, draws)._asdict() for metric in of_condition.values())
+            yield from (_row(f"{PREFIX}{name}", rows, metric, draws) for metric in _metrics_of(name).values())
 
 
 def undefined_rows(conditions: Iterable[str], reason: str) -> Iterator[dict]:
-    """Yield one mapping per (condition, metric) without a value."""
+    """Yield one `metric_row` per (condition, metric) without a value."""
     for name in conditions:
-        of_condition = _ALONE if name == ORIGINAL else CONDITION_METRICS
-        yield from (undefined(f"{PREFIX}{name}", metric, reason)._asdict() for metric in of_condition)
+        yield from (metric_row(f"{PREFIX}{name}", metric, reason=reason) for metric in _metrics_of(name))
 
 
-def _row(subset: str, rows: Columns, metric: PairMetric, draws: ClusterDraws) -> Estimate:
-    chosen = rows.mask(metric.mask)
-    sizes = {"n": int(np.count_nonzero(chosen)), "n_clusters": rows.n_distinct("source_cluster_id", chosen)}
-    estimate = measure(subset, metric.name, metric.value, rows, **sizes)
-    if estimate.estimate is None or draws.replicates == 0:
-        return estimate
+def _metrics_of(condition: str) -> Mapping[str, PairMetric]:
+    return _ALONE if condition == ORIGINAL else CONDITION_METRICS
+
+
+def _row(subset: str, rows: Columns, metric: PairMetric, draws: ClusterDraws) -> dict:
+    row = masked_row(subset, rows, metric)
+    if row["estimate"] is None or draws.replicates == 0:
+        return row
     ends: Limits = None
     if metric is ACCURACY:
         ends = share_interval(rows["correct_other"], rows.codes("source_cluster_id"))
     elif metric is AUROC:
-        ends = _of_auroc(rows, estimate.estimate, draws)
+        ends = _of_auroc(rows, row["estimate"], draws)
     elif metric.of_pairs is not None:
-        ends = limits(metric.of_pairs, rows, estimate.estimate)
-    return with_limits(estimate, ends, rows.codes("source_cluster_id")[chosen])
+        ends = limits(metric.of_pairs, rows, row["estimate"])
+    return with_limits(row, ends, rows.codes("source_cluster_id")[rows.mask(metric.mask)])
 
 
 def _of_auroc(rows: Columns, estimate: float, draws: ClusterDraws) -> Limits:
@@ -153,7 +133,7 @@ def _of_auroc(rows: Columns, estimate: float, draws: ClusterDraws) -> Limits:
 
 
 def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ClusterDraws) -> list[dict]:
-    """Return one mapping per (family, metric) as `estimates.estimate` does; none if the manifest has no families.
+    """Return one `metric_row` per (family, metric); none if the manifest has no families.
 
     The families of questions, such as organ, position or abnormality, are those that the data set names. These metrics
     have no intervals and use the original images alone.
@@ -172,7 +152,7 @@ def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ClusterDra
         NOISE_FLOOR: partial(noise_floor, draws=draws),
     }
     return [
-        measure(subset, name, metric, rows, n=len(frame), n_clusters=n_clusters)._asdict()
+        measure(subset, name, metric, rows, n=len(frame), n_clusters=n_clusters)
         for frame in joined.partition_by("content_family", maintain_order=True)
         for subset in [FAMILY_PREFIX + frame["content_family"][0]]
         for rows, n_clusters in [(Columns.of(frame), frame["cluster_id"].n_unique())]
@@ -181,7 +161,7 @@ def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ClusterDra
 
 
 def changed_row(answers: pl.DataFrame, others: pl.DataFrame, clusters: Mapping[str, str], where: str) -> dict:
-    """Return the mapping of `ANSWERS_CHANGED` as `estimates.estimate` does.
+    """Return the `metric_row` of `ANSWERS_CHANGED`.
 
     Args:
         answers: The graded answers of an actor to one (data set, split), sorted by sample_id.
@@ -193,11 +173,10 @@ def changed_row(answers: pl.DataFrame, others: pl.DataFrame, clusters: Mapping[s
         ArtifactError: They are not answers to the same questions.
     """
     check_same_questions(where, answers, "answers", others, "those that they are compared with")
+    if not len(answers):
+        return metric_row("all", ANSWERS_CHANGED.name, reason="no rows")
     changed = answers["canonical_answer"].ne_missing(others["canonical_answer"]).to_numpy()
     image = answers["image_id"].replace_strict(clusters).rank("dense").to_numpy()
     sizes = {"n": len(answers), "n_clusters": len(np.unique(image))}
-    name = ANSWERS_CHANGED.name
-    if not len(answers):
-        return undefined("all", name, "no rows")._asdict()
-    row = Estimate(subset="all", metric=name, estimate=float(changed.mean()), low=None, high=None, reason=None, **sizes)
-    return with_limits(row, share_interval(changed, image), image)._asdict()
+    row = metric_row("all", ANSWERS_CHANGED.name, float(changed.mean()), **sizes)
+    return with_limits(row, share_interval(changed, image), image)

@@ -18,46 +18,22 @@ import numpy as np
 import polars as pl
 
 from dualread.evaluation.columns import Columns, decisive, on_columns, strict_decisive
-from dualread.evaluation.metric import Metric, PairMean, PairMetric
+from dualread.evaluation.metric import Metric, PairMetric, metric_row
 from dualread.evaluation.metrics import discrimination, grounding
-from dualread.evaluation.pair_metrics import PairValues, drop, of_sample, preference
+from dualread.evaluation.pair_metrics import PairValues, ccg_auc, drop, sample_metrics
 
-_FIXED, _SHUFFLED, _IMAGE = decisive("fixed"), decisive("shuffled"), "shuffled_cluster_id"
-_CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
-
-# On the donor pairs with a forced answer.
-FIXED_PREFIX_CCG_AUC = PairMetric(
-    name="fixed_prefix_ccg_auc",
-    head="Fixed prefix",
-    better="higher",
-    value=on_columns(grounding.natural_ccg_auc, "confidence_real", "confidence_fixed", "correct_real", "correct_fixed"),
-    mask=_FIXED,
-    of_pairs=PairMean(values=preference("fixed", _FIXED)),
-)
+_IMAGE = "shuffled_cluster_id"
 
 
 def _right_twice(rows: Columns) -> np.ndarray:
     return grounding.decisive(rows["correct_real"], 1 - np.asarray(rows["correct_fixed"], np.int64))
 
 
-SUPPORTED_ON_BOTH_CCG_AUC = PairMetric(
-    name="supported_on_both_ccg_auc",
-    head="Both",
-    value=lambda rows: grounding.natural_ccg_auc(
-        rows["confidence_real"], rows["confidence_fixed"], rows["correct_real"], 1 - rows["correct_fixed"].astype(int)
-    ),
-    mask=_right_twice,
-    of_pairs=PairMean(values=preference("fixed", _right_twice)),
-)
-STRICT_SAME_ANSWER_CCG_AUC = PairMetric(
-    name="strict_same_answer_ccg_auc",
-    head="Same answer",
-    better="higher",
-    value=on_columns(
-        grounding.strict_ccg_auc, *("confidence_real", "confidence_fixed", "correct_real", "correct_donor", *_CANONICAL)
-    ),
-    mask=strict_decisive,
-    of_pairs=PairMean(values=preference("fixed", strict_decisive)),
+# On the donor pairs with a forced answer.
+FIXED_PREFIX_CCG_AUC = ccg_auc("fixed_prefix_ccg_auc", "Fixed prefix", "fixed", decisive("fixed"), better="higher")
+SUPPORTED_ON_BOTH_CCG_AUC = ccg_auc("supported_on_both_ccg_auc", "Both", "fixed", _right_twice)
+STRICT_SAME_ANSWER_CCG_AUC = ccg_auc(
+    "strict_same_answer_ccg_auc", "Same answer", "fixed", strict_decisive, better="higher"
 )
 # On the questions with another image.
 SHUFFLED_ACCURACY = PairMetric(
@@ -66,72 +42,33 @@ SHUFFLED_ACCURACY = PairMetric(
     is_of_actor=True,
     value=on_columns(discrimination.accuracy, "correct_shuffled"),
 )
-# The accuracy on the own images minus that on the shuffled ones.
-SHUFFLED_ACCURACY_DROP = PairMetric(
-    name="shuffled_accuracy_drop",
-    head="Drop",
-    is_of_actor=True,
-    value=on_columns(grounding.vrs, "correct_real", "correct_shuffled"),
-    of_pairs=PairMean(values=drop("shuffled"), other=_IMAGE, low=-1.0),
-)
+SHUFFLED_ACCURACY_DROP = drop("shuffled_accuracy_drop", "Drop", "shuffled", _IMAGE, is_of_actor=True)
 SHUFFLED_AUROC = PairMetric(
     name="shuffled_auroc",
     head="AUROC",
     better="higher",
     value=on_columns(discrimination.auroc, "confidence_shuffled", "correct_shuffled"),
 )
-SHUFFLED_CCG_AUC = PairMetric(
-    name="shuffled_ccg_auc",
-    head="CCG-AUC",
-    better="higher",
-    value=on_columns(
-        grounding.natural_ccg_auc, "confidence_real", "confidence_shuffled", "correct_real", "correct_shuffled"
-    ),
-    mask=_SHUFFLED,
-    of_pairs=PairMean(values=preference("shuffled", _SHUFFLED), other=_IMAGE),
-)
+SHUFFLED_CCG_AUC = ccg_auc("shuffled_ccg_auc", "CCG-AUC", "shuffled", decisive("shuffled"), _IMAGE, better="higher")
 
-# In the order of the metrics table, each before what is said of its sample.
-FORCED_METRICS: dict[str, PairMetric] = {
-    metric.name: metric
-    for metric in (
-        FIXED_PREFIX_CCG_AUC,
-        of_sample("fixed_prefix_decisive_pairs", _FIXED, "pairs"),
-        of_sample("fixed_prefix_few_sources", _FIXED, "few_sources"),
-        of_sample("fixed_prefix_few_donors", _FIXED, "few_donors"),
-    )
-}
-SAME_ANSWER_METRICS: dict[str, PairMetric] = {
-    metric.name: metric
-    for metric in (
-        STRICT_SAME_ANSWER_CCG_AUC,
-        of_sample("strict_same_answer_decisive_pairs", strict_decisive, "pairs"),
-        of_sample("strict_same_answer_few_sources", strict_decisive, "few_sources"),
-        of_sample("strict_same_answer_few_donors", strict_decisive, "few_donors"),
-    )
-}
-FIXED_METRICS: dict[str, PairMetric] = {**FORCED_METRICS, **SAME_ANSWER_METRICS}
+
+def _with_sample(ccg: PairMetric, pairs: str, *others: PairMetric) -> dict[str, PairMetric]:
+    """Return metrics by name, in the order of the metrics table: each CCG-AUC before what its pairs are like."""
+    prefix = ccg.name.removesuffix("_ccg_auc")
+    sample = sample_metrics(ccg, *(f"{prefix}_{field}" for field in (pairs, *grounding.FEW_IMAGES_OF.values())))
+    return {metric.name: metric for metric in (*others, ccg, *sample)}
+
+
+FORCED_METRICS = _with_sample(FIXED_PREFIX_CCG_AUC, "decisive_pairs")
+SAME_ANSWER_METRICS = _with_sample(STRICT_SAME_ANSWER_CCG_AUC, "decisive_pairs")
+FIXED_METRICS = FORCED_METRICS | SAME_ANSWER_METRICS
 # Of claims of reports, in the place of those that ask what the actor itself answers on the donor's image.
-CLAIM_METRICS: dict[str, PairMetric] = {
-    metric.name: metric
-    for metric in (
-        SUPPORTED_ON_BOTH_CCG_AUC,
-        of_sample("supported_on_both_pairs", _right_twice, "pairs"),
-        of_sample("supported_on_both_few_sources", _right_twice, "few_sources"),
-        of_sample("supported_on_both_few_donors", _right_twice, "few_donors"),
-    )
-}
+CLAIM_METRICS = _with_sample(SUPPORTED_ON_BOTH_CCG_AUC, "pairs")
+SHUFFLED_METRICS = _with_sample(
+    SHUFFLED_CCG_AUC, "decisive_pairs", SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP, SHUFFLED_AUROC
+)
 # By these, methods that judge claims can be compared.
 OF_FORCED_CLAIMS = (FIXED_PREFIX_CCG_AUC, SUPPORTED_ON_BOTH_CCG_AUC)
-SHUFFLED_METRICS: dict[str, PairMetric] = {
-    metric.name: metric
-    for metric in (
-        *(SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP, SHUFFLED_AUROC, SHUFFLED_CCG_AUC),
-        of_sample("shuffled_decisive_pairs", _SHUFFLED, "pairs", images=_IMAGE),
-        of_sample("shuffled_few_sources", _SHUFFLED, "few_sources", images=_IMAGE),
-        of_sample("shuffled_few_donors", _SHUFFLED, "few_donors", images=_IMAGE),
-    )
-}
 
 
 def forced_claims_in(metrics: pl.DataFrame) -> list[str]:
@@ -166,19 +103,14 @@ def report_pairs(claims: Columns, questions: pl.Series, asked: pl.DataFrame) -> 
 
 
 # Of reports, whatever confidence says; a claim without a label is in no other number.
-REPORT_COUNTS: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric(name="reports", head="Reports", digits=0, is_count=True, is_of_actor=True),
-        Metric(name="reports_without_claim", head="None", digits=0, is_count=True, is_of_actor=True),
-        Metric(name="claims", head="Claims", digits=0, is_count=True, is_of_actor=True),
-        Metric(name="claims_without_label", head="No label", digits=0, is_count=True, is_of_actor=True),
-    )
+_HEADS = {"reports": "Reports", "reports_without_claim": "None", "claims": "Claims", "claims_without_label": "No label"}
+REPORT_COUNTS = {
+    name: Metric(name=name, head=head, digits=0, is_count=True, is_of_actor=True) for name, head in _HEADS.items()
 }
 
 
 def report_counts(claims: pl.DataFrame, questions: pl.DataFrame) -> list[dict]:
-    """Return a row of the metrics table for each of `REPORT_COUNTS`.
+    """Return a `metric_row` for each of `REPORT_COUNTS`.
 
     Args:
         claims: The committed claims of the reports, with a label or not: question and label.
@@ -186,6 +118,4 @@ def report_counts(claims: pl.DataFrame, questions: pl.DataFrame) -> list[dict]:
     """
     counts = (len(questions), len(questions) - claims["question"].n_unique(), len(claims), claims["label"].null_count())
     sizes = {"n": len(questions), "n_clusters": questions["cluster_id"].n_unique()}
-    empty = dict.fromkeys(("low", "high", "reason"))
-    rows = zip(REPORT_COUNTS, counts, strict=True)
-    return [{"subset": "all", "metric": name, "estimate": float(n), **sizes, **empty} for name, n in rows]
+    return [metric_row("all", name, float(n), **sizes) for name, n in zip(REPORT_COUNTS, counts, strict=True)]

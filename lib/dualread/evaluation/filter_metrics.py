@@ -16,10 +16,12 @@ import numpy as np
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates
 from dualread.evaluation.columns import Columns
-from dualread.evaluation.estimates import Estimate, undefined
+from dualread.evaluation.metric import metric_row
+from dualread.evaluation.statistics.clusters import in_unit
 
-# The threshold for each loss, "filter_share_" or "filter_any_", and target risk in percent, or why there is none.
+# The threshold for each loss and target risk in percent, or the reason why there is none.
 Filters = Mapping[tuple[str, int], float | str]
+_KINDS = ("threshold", *RATES)
 
 
 def metric_name(loss: str, kind: str, percent: int) -> str:
@@ -36,19 +38,19 @@ def labeled_claims(answers: Columns) -> LabeledClaims:
     return LabeledClaims(answers["confidence"], answers["correct"], report, cluster)
 
 
-def choose_filters(answers: Columns, target_risk_percent: Iterable[int]) -> Filters:
-    """Return the filter of each loss and target risk on the validation claims, or the reason why there is none."""
+def choose_filters(answers: Columns, target_risk_percent: Iterable[int], unit: str = "image") -> Filters:
+    """Return the filter of each loss and target risk on validation claims, of which a cluster is a `unit`."""
     claims, chosen = labeled_claims(answers), dict[tuple[str, int], float | str]()
     for loss, percent in ((loss, percent) for percent in target_risk_percent for loss in LOSSES):
         try:
-            chosen[f"filter_{loss}_", percent] = certified_filter(claims, loss, target_risk=percent / 100)
+            chosen[loss, percent] = certified_filter(claims, loss, target_risk=percent / 100)
         except UndefinedMetricError as error:
-            chosen[f"filter_{loss}_", percent] = f"validation: {error}"
+            chosen[loss, percent] = f"validation: {in_unit(str(error), unit)}"
     return chosen
 
 
 def filter_rows(answers: Columns, filters: Filters) -> Iterator[dict]:
-    """Yield one mapping per metric as `estimates.estimate` does.
+    """Yield one `metric_row` per metric.
 
     Args:
         answers: The joined claims of one (data set, split): sample_id, cluster_id, confidence and correct.
@@ -58,23 +60,22 @@ def filter_rows(answers: Columns, filters: Filters) -> Iterator[dict]:
     sizes = {"n": len(claims.report), "n_clusters": len(np.unique(claims.cluster))}
     for loss in LOSSES:
         yield _row(f"reports_{loss}", filter_rates(claims, loss, threshold=0.0), "risk", sizes)
-    for (prefix, percent), cut in filters.items():
-        loss = prefix.removeprefix("filter_").removesuffix("_")
+    for (loss, percent), cut in filters.items():
         if isinstance(cut, str):
-            yield from (undefined("all", metric_name(loss, k, percent), cut)._asdict() for k in ("threshold", *RATES))
+            yield from (metric_row("all", metric_name(loss, kind, percent), reason=cut) for kind in _KINDS)
             continue
         rates = {"threshold": cut} | filter_rates(claims, loss, threshold=cut)
-        yield from (_row(metric_name(loss, kind, percent), rates, kind, sizes) for kind in ("threshold", *RATES))
+        yield from (_row(metric_name(loss, kind, percent), rates, kind, sizes) for kind in _KINDS)
 
 
 def without_filters(target_risk_percent: Iterable[int], reason: str) -> Iterator[dict]:
     """Yield the rows of `filter_rows` of a method without confidences: null, with the reason."""
     names = [f"reports_{loss}" for loss in LOSSES]
-    names += [metric_name(loss, k, n) for n in target_risk_percent for loss in LOSSES for k in ("threshold", *RATES)]
-    yield from (undefined("all", name, reason)._asdict() for name in names)
+    names += [metric_name(loss, kind, n) for n in target_risk_percent for loss in LOSSES for kind in _KINDS]
+    yield from (metric_row("all", name, reason=reason) for name in names)
 
 
 def _row(name: str, rates: Mapping[str, float | None], kind: str, sizes: Mapping[str, int]) -> dict:
     value, low, high = (rates.get(kind + end) for end in ("", "_low", "_high"))
     reason = "no confidence reaches the threshold" if value is None else None
-    return Estimate(subset="all", metric=name, estimate=value, low=low, high=high, reason=reason, **sizes)._asdict()
+    return metric_row("all", name, value, low=low, high=high, **sizes, reason=reason)

@@ -1,17 +1,22 @@
 """What is declared of a metric, once: how tables print it, how it is computed, and its spread; `explained` has words.
 
-`answer_metrics` has the metrics of answers, `pair_metrics` and `controls` those of donor pairs.
+`answer_metrics` has the metrics of answers, `pair_metrics`, `controls` and `conditions` those of pairs of images. The
+functions make rows of the metrics table, in which an undefined metric has a null estimate and a reason.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from math import isfinite
+from typing import Any, Literal
 
 import numpy as np
 
+from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation.columns import Columns, Mask, OfColumns, all_rows
+from dualread.evaluation.statistics.clusters import InEffect
 from dualread.evaluation.statistics.jackknife import PairShifts, pair_shifts
 from dualread.evaluation.statistics.kernels import Kernel
+from dualread.evaluation.statistics.t_intervals import Limits
 from dualread.evaluation.statistics.t_replicates import Spread, spread_at_tpr, spread_of_ranks
 
 # Builds a kernel from the answers, the number of each answer's image, int [n], and the number of images.
@@ -127,3 +132,49 @@ class PairMetric(Metric):
     of_pairs: PairMean | None = None
     is_stored: bool = False
     ood_mean: str = "ood_ccg"
+
+
+def metric_row(
+    subset: str,
+    metric: str,
+    estimate: float | None = None,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    n: int = 0,
+    n_clusters: int = 0,
+    reason: str | None = None,
+) -> dict[str, Any]:
+    """Return one value of one metric, or the reason why it has none; the keys are columns of the metrics table."""
+    value = {"subset": subset, "metric": metric, "estimate": estimate, "low": low, "high": high}
+    return {**value, "n": n, "n_clusters": n_clusters, "reason": reason}
+
+
+def measure(subset: str, name: str, metric: OfColumns, rows: Columns, *, n: int, n_clusters: int) -> dict[str, Any]:
+    """Return the metric `name` of `rows` without an interval; an undefined metric has a reason.
+
+    Raises:
+        ArtifactError: The metric is NaN or infinite.
+    """
+    try:
+        value = float(metric(rows))
+    except UndefinedMetricError as error:
+        return metric_row(subset, name, n=n, n_clusters=n_clusters, reason=str(error))
+    if not isfinite(value):
+        raise ArtifactError(
+            f"the metric {name} is {value} on {n} rows of the subset {subset!r}. Expected a number. Let its function"
+            " raise UndefinedMetricError where it has no value."
+        )
+    return metric_row(subset, name, value, n=n, n_clusters=n_clusters)
+
+
+def with_limits(row: dict[str, Any], ends: Limits, *images: np.ndarray) -> dict[str, Any]:
+    """Return a row with the ends of its interval, or with the reason why it has none (`why_none` of the images)."""
+    if ends is not None:
+        return row | {"low": ends[0], "high": ends[1]}
+    return row | {"reason": row["reason"] or why_none(*images)}
+
+
+def why_none(*images: np.ndarray) -> str | None:
+    """Return why rows about these images, int [n] for each side, have no interval; None if images are no reason."""
+    return next((reason for side in images if (reason := InEffect.of(np.bincount(side)).reason)), None)

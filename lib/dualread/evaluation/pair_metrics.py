@@ -1,18 +1,21 @@
 """The metrics of donor pairs, one declaration each, and intervals of those that are means over pairs.
 
 A pair is a question with its own image, the source, and another image, the donor. Many pairs share an image, so that
-pairs are no independent observations, and intervals leave out images (see `statistics.jackknife`).
+pairs are no independent observations, and intervals leave out images (see `statistics.jackknife`). What is declared of
+donors is declared of other images, too: `controls` and `conditions` have the same metrics of those.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import scipy  # loads its submodules when they are first used
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.columns import Columns, Mask, OfColumns, decisive, on_columns, power, strict_decisive
+from dualread.evaluation.columns import Columns, Mask, OfColumns, decisive, on_columns, strict_decisive
 from dualread.evaluation.metric import PairMean, PairMetric
 from dualread.evaluation.metrics import discrimination, grounding
 from dualread.evaluation.statistics.jackknife import Variance
@@ -20,21 +23,7 @@ from dualread.evaluation.statistics.proportion import ALPHA
 from dualread.evaluation.statistics.t_intervals import Limits, logit_interval
 
 _LEVEL, _POWER = 0.05, 0.8
-
-
-def preference(other: str, mask: Mask) -> Callable[[Columns], np.ndarray]:
-    """Return the values of a CCG-AUC: 1 for a pair with more confidence on the own image, 1/2 for a tie, 0 for less."""
-
-    def values(rows: Columns) -> np.ndarray:
-        wins = grounding.preference(rows["confidence_real"], rows[f"confidence_{other}"])
-        return np.where(rows.mask(mask), wins, np.nan)
-
-    return values
-
-
-def drop(other: str) -> Callable[[Columns], np.ndarray]:
-    """Return the values of VRS: 1 for a pair that is correct on its own image alone, 0 if on the other alone."""
-    return lambda rows: (1.0 + rows["correct_real"] - rows[f"correct_{other}"]) / 2
+_DONOR = "donor_cluster_id"  # the column of the other image
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +61,71 @@ def pair_values(mean: PairMean, rows: Columns) -> PairValues:
     return PairValues(values=mean.values(rows), source=source, donor=donor)
 
 
+def _variance(mean: PairMean, rows: Columns) -> Variance | None:
+    def find() -> Variance | None:
+        shifts = mean.shifts(rows)
+        return None if shifts is None else shifts.variance()
+
+    return rows.once(("variance", mean), find)
+
+
+def ccg_auc(name: str, head: str, other: str, mask: Mask, images: str = _DONOR, **declared: Any) -> PairMetric:
+    """Return a CCG-AUC: the share of the pairs of a mask with more confidence on the own image; a tie counts 1/2.
+
+    Args:
+        name: The metric's name.
+        head: The head of its columns.
+        other: The suffix of the columns of the other image's answers: donor, fixed, shuffled, other.
+        mask: Chooses the pairs.
+        images: The column of the other image.
+        declared: Further fields of `Metric`.
+    """
+    columns = ("confidence_real", f"confidence_{other}")
+    chosen = "strictly decisive" if mask is strict_decisive else "decisive"
+
+    def value(rows: Columns) -> float:
+        return grounding.directional_share(*(rows[column] for column in columns), rows.mask(mask), chosen)
+
+    def values(rows: Columns) -> np.ndarray:
+        return np.where(rows.mask(mask), grounding.preference(*(rows[column] for column in columns)), np.nan)
+
+    of_pairs = PairMean(values=values, other=images)
+    return PairMetric(name=name, head=head, value=value, mask=mask, of_pairs=of_pairs, **declared)
+
+
+def drop(name: str, head: str, other: str, images: str = _DONOR, **declared: Any) -> PairMetric:
+    """Return the accuracy on the own images minus that on others; the arguments are those of `ccg_auc`."""
+    columns = ("correct_real", f"correct_{other}")
+
+    def values(rows: Columns) -> np.ndarray:  # 1 for a pair that is correct on its own image alone, 0 on the other
+        return (1.0 + rows[columns[0]] - rows[columns[1]]) / 2
+
+    of_pairs = PairMean(values=values, other=images, low=-1.0)
+    return PairMetric(name=name, head=head, value=on_columns(grounding.vrs, *columns), of_pairs=of_pairs, **declared)
+
+
+def sample_metrics(ccg: PairMetric, *names: str, **declared: Any) -> list[PairMetric]:
+    """Return what the pairs of a CCG-AUC are like: the fields of `grounding.Power` with which the `names` end."""
+    images = _DONOR if ccg.of_pairs is None else ccg.of_pairs.other
+
+    def value(field: str, rows: Columns) -> float:
+        chosen = rows.mask(ccg.mask)
+        power = grounding.Power(
+            pairs=int(np.count_nonzero(chosen)),
+            source_images=rows.n_distinct("source_cluster_id", chosen),
+            donor_images=rows.n_distinct(images, chosen),
+        )
+        return float(getattr(power, field))
+
+    fields = {name: next(field for field in _FIELDS if name.endswith(field)) for name in names}
+    return [
+        PairMetric(name=name, value=partial(value, field), mask=ccg.mask, **declared) for name, field in fields.items()
+    ]
+
+
+_FIELDS = ("pairs", "source_images", "donor_images", *grounding.FEW_IMAGES_OF.values())
+
+
 def ties(mean: PairMean) -> OfColumns:
     """Return the share of the pairs of a CCG-AUC in which both confidences are equal, in [0, 1], as a metric."""
 
@@ -90,9 +144,7 @@ def detectable(mean: PairMean) -> OfColumns:
 
     The level is .05. It is .5 plus the standard error times the sum of the 97.5th and the 80th percentile of t, where
     the standard error is that of a value of .5. Where no pair differs from the others, images count as independent.
-
-    Raises:
-        UndefinedMetricError: The metric is undefined, or not even a value of 1 could be told from .5.
+    It is undefined where the metric is, or where not even a value of 1 could be told from .5.
     """
 
     def metric(rows: Columns) -> float:
@@ -111,97 +163,47 @@ def detectable(mean: PairMean) -> OfColumns:
     return metric
 
 
-def _variance(mean: PairMean, rows: Columns) -> Variance | None:
-    def find() -> Variance | None:
-        shifts = mean.shifts(rows)
-        return None if shifts is None else shifts.variance()
-
-    return rows.once(("variance", mean), find)
-
-
-_BOTH_CORRECT = ("correct_real", "correct_donor")
-_BOTH = ("confidence_real", "confidence_donor", *_BOTH_CORRECT)
-_CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
-_natural = decisive("donor")
-_OF_NATURAL = PairMean(values=preference("donor", _natural))
-_OF_STRICT = PairMean(values=preference("donor", strict_decisive))
-
-NATURAL_CCG_AUC = PairMetric(
-    name="natural_ccg_auc",
-    head="CCG-AUC",
-    better="higher",
-    value=on_columns(grounding.natural_ccg_auc, *_BOTH),
-    mask=_natural,
-    of_pairs=_OF_NATURAL,
-    is_stored=True,
-)
-STRICT_CCG_AUC = PairMetric(
-    name="strict_ccg_auc",
-    head="Strict",
-    better="higher",
-    value=on_columns(grounding.strict_ccg_auc, *_BOTH, *_CANONICAL),
-    mask=strict_decisive,
-    of_pairs=_OF_STRICT,
-    is_stored=True,
-)
+NATURAL_CCG_AUC = ccg_auc("natural_ccg_auc", "CCG-AUC", "donor", decisive("donor"), better="higher", is_stored=True)
+STRICT_CCG_AUC = ccg_auc("strict_ccg_auc", "Strict", "donor", strict_decisive, better="higher", is_stored=True)
 ACCURACY_REAL = PairMetric(
     name="accuracy_real", head="Acc.ʳᵉᵃˡ", value=on_columns(discrimination.accuracy, "correct_real")
 )
 ACCURACY_DONOR = PairMetric(
     name="accuracy_donor", head="Acc.ʰⁿ", value=on_columns(discrimination.accuracy, "correct_donor")
 )
-VRS = PairMetric(
-    name="vrs",
-    head="VRS",
-    value=on_columns(grounding.vrs, *_BOTH_CORRECT),
-    of_pairs=PairMean(values=drop("donor"), low=-1.0),
-)
+VRS = drop("vrs", "VRS", "donor")
 VBR = PairMetric(
     name="vbr",
     head="VBR",
-    value=on_columns(grounding.vbr, *_BOTH_CORRECT),
-    of_pairs=PairMean(values=lambda rows: rows.mask(_natural).astype(np.float64)),
+    value=on_columns(grounding.vbr, "correct_real", "correct_donor"),
+    of_pairs=PairMean(values=lambda rows: rows.mask(NATURAL_CCG_AUC.mask).astype(np.float64)),
 )
-_TIES = [
-    PairMetric(name="natural_ties", value=ties(_OF_NATURAL), mask=_natural),
-    PairMetric(name="strict_ties", value=ties(_OF_STRICT), mask=strict_decisive),
-]
 
 
-def of_sample(name: str, mask: Mask, field: str, *, images: str = "donor_cluster_id") -> PairMetric:
-    """Return a flag about the pairs that a CCG-AUC uses: a field of `grounding.Power`."""
-    return PairMetric(name=name, value=power(mask, field, images), mask=mask)
+def _of_both(name: str, value: Callable[[PairMean], OfColumns], **declared: Any) -> list[PairMetric]:
+    """Return a metric of the pairs of either CCG-AUC."""
+    return [
+        PairMetric(name=f"{ccg.name.removesuffix('ccg_auc')}{name}", value=value(mean), mask=ccg.mask, **declared)
+        for ccg in (NATURAL_CCG_AUC, STRICT_CCG_AUC)
+        if (mean := ccg.of_pairs) is not None
+    ]
 
 
-def _counted(name: str, mask: Mask, field: str, head: str = "") -> PairMetric:
-    return PairMetric(name=name, head=head, digits=1, is_count=True, value=power(mask, field), mask=mask)
-
-
-_FLAGS = [
-    of_sample("natural_few_sources", _natural, "few_sources"),
-    of_sample("natural_few_donors", _natural, "few_donors"),
-    of_sample("strict_few_sources", strict_decisive, "few_sources"),
-    of_sample("strict_few_donors", strict_decisive, "few_donors"),
-]
-DECISIVE_PAIRS = _counted("decisive_pairs", _natural, "pairs", "|ℰ|")
-SOURCE_IMAGES = _counted("source_images", _natural, "source_images")
-DONOR_IMAGES = _counted("donor_images", _natural, "donor_images")
-STRICT_DECISIVE_PAIRS = _counted("strict_decisive_pairs", strict_decisive, "pairs", "Strict")
-_STRICT_IMAGES = [
-    _counted("strict_source_images", strict_decisive, "source_images"),
-    _counted("strict_donor_images", strict_decisive, "donor_images"),
-]
-_DETECTABLE = [
-    PairMetric(name="natural_detectable", is_count=True, value=detectable(_OF_NATURAL), mask=_natural),
-    PairMetric(name="strict_detectable", is_count=True, value=detectable(_OF_STRICT), mask=strict_decisive),
-]
+_COUNTED = {"digits": 1, "is_count": True}
+[DECISIVE_PAIRS] = sample_metrics(NATURAL_CCG_AUC, "decisive_pairs", head="|ℰ|", **_COUNTED)
+SOURCE_IMAGES, DONOR_IMAGES = sample_metrics(NATURAL_CCG_AUC, "source_images", "donor_images", **_COUNTED)
+[STRICT_DECISIVE_PAIRS] = sample_metrics(STRICT_CCG_AUC, "strict_decisive_pairs", head="Strict", **_COUNTED)
 
 # In the order of the metrics table.
 PAIR_METRICS: dict[str, PairMetric] = {
     metric.name: metric
     for metric in (
-        *(NATURAL_CCG_AUC, STRICT_CCG_AUC, ACCURACY_REAL, ACCURACY_DONOR, VRS, VBR, *_TIES, *_FLAGS),
-        *(DECISIVE_PAIRS, SOURCE_IMAGES, DONOR_IMAGES, STRICT_DECISIVE_PAIRS, *_STRICT_IMAGES, *_DETECTABLE),
+        *(NATURAL_CCG_AUC, STRICT_CCG_AUC, ACCURACY_REAL, ACCURACY_DONOR, VRS, VBR, *_of_both("ties", ties)),
+        *sample_metrics(NATURAL_CCG_AUC, "natural_few_sources", "natural_few_donors"),
+        *sample_metrics(STRICT_CCG_AUC, "strict_few_sources", "strict_few_donors"),
+        *(DECISIVE_PAIRS, SOURCE_IMAGES, DONOR_IMAGES, STRICT_DECISIVE_PAIRS),
+        *sample_metrics(STRICT_CCG_AUC, "strict_source_images", "strict_donor_images", **_COUNTED),
+        *_of_both("detectable", detectable, is_count=True),
     )
 }
 # Two methods can be compared by these.

@@ -22,9 +22,9 @@ import polars as pl
 
 from dualread.errors import ConfigError, UndefinedMetricError
 from dualread.evaluation.columns import Columns, all_rows, numbered
-from dualread.evaluation.estimates import Estimate, why_none
-from dualread.evaluation.filter_metrics import choose_filters, filter_rows
+from dualread.evaluation.metric import metric_row, why_none
 from dualread.evaluation.metrics import risk_control, selective
+from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.statistics.proportion import share_interval
 
 EMPIRICAL, CERTIFIED = "empirical", "certified"
@@ -33,8 +33,7 @@ RULES = {"": EMPIRICAL, "certified_": CERTIFIED}
 _KINDS = ("threshold", "coverage", "kept_risk")
 _METRIC = re.compile(r"(?P<prefix>certified_|)(?P<kind>threshold|coverage|kept_risk)_at_risk_(?P<percent>\d+)")
 
-# The threshold for each rule's prefix and target risk in percent, or the reason why there is none. Claims of reports
-# also have those of `filter_metrics`.
+# The threshold for each rule's prefix and target risk in percent, or the reason why there is none.
 Thresholds = Mapping[tuple[str, int], float | str]
 
 
@@ -125,15 +124,14 @@ def judged(answers: Confidences, cut: float | str) -> dict[str, Judged]:
     return values
 
 
-def choose(answers: Columns, target_risk_percent: Iterable[int], *, of_claims: bool = False) -> Thresholds:
+def choose(answers: Columns, target_risk_percent: Iterable[int], unit: str = "image") -> Thresholds:
     """Return the threshold of each rule and target risk on validation answers, or the reason why there is none.
 
     Args:
         answers: cluster_id, confidence and correct; one row per answer.
         target_risk_percent: Largest error rates of the kept answers; whole numbers from 1 to 99.
-        of_claims: Whether answers are claims of reports, which also have filters; `sample_id` is then read, too.
+        unit: What a cluster of these answers is.
     """
-    target_risk_percent = list(target_risk_percent)
     rows = Confidences(answers["confidence"], answers["correct"], answers.cluster_numbers("cluster_id")[0])
     chosen: dict[tuple[str, int], float | str] = {}
     for percent in target_risk_percent:
@@ -141,36 +139,25 @@ def choose(answers: Columns, target_risk_percent: Iterable[int], *, of_claims: b
             try:
                 chosen[prefix, percent] = threshold(rule, rows, target_risk=percent / 100)
             except UndefinedMetricError as error:
-                chosen[prefix, percent] = f"validation: {error}"
-    return {**chosen, **choose_filters(answers, target_risk_percent)} if of_claims else chosen
+                chosen[prefix, percent] = f"validation: {in_unit(str(error), unit)}"
+    return chosen
 
 
-def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
-    """Return one mapping per metric as `estimates.estimate` does.
+def threshold_rows(answers: Columns, thresholds: Thresholds, unit: str = "image") -> Iterator[dict]:
+    """Yield one `metric_row` per metric.
 
     Args:
         answers: The joined answers of one (data set, split): cluster_id, confidence and correct.
-        thresholds: What `choose` found on validation.
+        thresholds: What `choose` found on validation, whose reasons are in the unit of the validation answers.
+        unit: What a cluster of `answers` is.
     """
     rows = Confidences(answers["confidence"], answers["correct"], answers.codes("cluster_id"))
-    n, n_clusters = len(answers), answers.n_distinct("cluster_id", all_rows(answers))
-    filters = {key: cut for key, cut in thresholds.items() if key[0] not in RULES}
-    of_rules = [
-        Estimate(
-            subset="all",
-            metric=metric_name(prefix + kind, percent),
-            estimate=rate.value,
-            low=rate.low,
-            high=rate.high,
-            n=n,
-            n_clusters=n_clusters,
-            reason=rate.reason,
-        )._asdict()
-        for (prefix, percent), cut in thresholds.items()
-        if prefix in RULES
-        for kind, rate in judged(rows, cut).items()
-    ]
-    return [*of_rules, *(filter_rows(answers, filters) if filters else ())]
+    sizes = {"n": len(answers), "n_clusters": answers.n_distinct("cluster_id", all_rows(answers))}
+    for (prefix, percent), cut in thresholds.items():
+        for kind, rate in judged(rows, cut).items():
+            reason = rate.reason if isinstance(cut, str) else in_unit(rate.reason, unit)
+            ends = {"low": rate.low, "high": rate.high}
+            yield metric_row("all", metric_name(prefix + kind, percent), rate.value, **ends, **sizes, reason=reason)
 
 
 def metric_names(target_risk_percent: Iterable[int]) -> Iterator[str]:

@@ -14,7 +14,8 @@ import polars as pl
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import ALL_METRICS, ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.conditions import FAMILY_METRICS, FAMILY_PREFIX, undefined_rows
-from dualread.evaluation.estimates import SUBSETS, undefined
+from dualread.evaluation.estimates import SUBSETS
+from dualread.evaluation.metric import metric_row
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import metric_names
 
@@ -54,7 +55,7 @@ def without_confidences(
     *,
     of_claims: bool,
 ) -> Iterator[dict]:
-    """Yield one mapping per metric of one (data set, split), as `estimates.estimate` does.
+    """Yield one `metric_row` per metric of one (data set, split).
 
     Args:
         questions: The manifest: answer_type, cluster_id, content_family.
@@ -72,7 +73,7 @@ def without_confidences(
         asked = questions if subset == "all" else questions.filter(answer_type=subset)
         yield from _rows(subset, (*of_answers, *(at_risks if subset == "all" else ())), asked, reason)
         others = (*_OF_OTHERS, *(controls.CLAIM_METRICS if of_claims else ()))
-        yield from (undefined(subset, name, reason)._asdict() for name in others)
+        yield from (metric_row(subset, name, reason=reason) for name in others)
     known = questions.drop_nulls("content_family").sort("content_family")
     for (family,), asked in known.group_by("content_family", maintain_order=True):
         yield from _rows(f"{FAMILY_PREFIX}{family}", (*FAMILY_METRICS, NOISE_FLOOR), asked, reason)
@@ -81,4 +82,4 @@ def without_confidences(
 
 def _rows(subset: str, names: Iterable[str], asked: pl.DataFrame, reason: str) -> Iterator[dict]:
     sizes = {"n": len(asked), "n_clusters": asked["cluster_id"].n_unique()}
-    yield from ({**undefined(subset, name, reason)._asdict(), **sizes} for name in names)
+    yield from (metric_row(subset, name, **sizes, reason=reason) for name in names)

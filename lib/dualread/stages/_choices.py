@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from dualread.artifacts.tables import read_table
+from dualread.data.questions.roles import OF_UNIT, unit_of
 from dualread.evaluation.answer_sets import Choices, group_subset, set_rows
 from dualread.evaluation.columns import numbered
 from dualread.grading.canonical import is_correct
@@ -30,14 +31,15 @@ def answer_set_rows(
         return
     dataset, _, split = spec.thresholds_from.partition("/")
     chosen_on = choices_of(*read_scored(spec.choices, (dataset, split), inputs))
+    unit = unit_of(read(inputs, f"manifest/{spec.thresholds_from}", MANIFEST, OF_UNIT))
     rows, names = read_scored(spec.choices, data_split, inputs)
     subsets = [("all", rows)]
     for by, labels in grouped_by(inputs, f"manifest/{'/'.join(data_split)}", spec.subgroups or ()).items():
         for (group,), members in sorted(labels.group_by("group"), key=str):
             subsets.append((group_subset(by, group), rows.join(members, on="sample_id", how="semi")))
     for subset, part in subsets:
-        for row in set_rows(chosen_on, choices_of(part, names), spec.metrics.miss_percent or ()):
-            yield {**row, "subset": subset}
+        judged_on, percents = choices_of(part, names), spec.metrics.miss_percent or ()
+        yield from set_rows(chosen_on, judged_on, percents, unit=unit, subset=subset)
 
 
 def read_named(manifest: Path) -> dict[str, dict[str, str]]:

@@ -15,8 +15,7 @@ Outputs: metrics.parquet
 Predictions without rows say why there are none; every metric is then null, with this reason.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.conditions import condition_rows, family_rows
 from dualread.evaluation.estimates import MethodEstimates, estimate
-from dualread.evaluation.filter_metrics import without_filters
+from dualread.evaluation.filter_metrics import Filters, choose_filters, filter_rows, without_filters
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.side_by_side import conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
@@ -66,12 +65,15 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
             rows += [{"dataset": dataset, "split": split, **row} for row in undefined]
         _write(out, spec, rows, {})
         return f"wrote no estimates: {reason}"
+    chosen_on, percents = _threshold_answers(spec, data_splits, inputs), spec.metrics.target_risk_percent
+    # A reason is in the unit of the answers that it is about: those that choose may be of images, others of patients.
+    unit = unit_of(read(inputs, f"manifest/{spec.thresholds_from}", MANIFEST, OF_UNIT))
     of_claims = f"questions/{spec.thresholds_from}" in inputs
-    chosen_on = _threshold_answers(spec, data_splits, inputs)
-    thresholds = choose(chosen_on, spec.metrics.target_risk_percent, of_claims=of_claims)
+    filters = choose_filters(chosen_on, percents, unit) if of_claims else {}
+    chosen = choose(chosen_on, percents, unit), filters
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
     for dataset, split in data_splits:  # one after the other, because each may fill the memory
-        judged, comparable, (more_answers, more_pairs) = _judged(spec, (dataset, split), inputs, thresholds)
+        judged, comparable, (more_answers, more_pairs) = _judged(spec, (dataset, split), inputs, *chosen)
         rows += [{"dataset": dataset, "split": split, **row} for row in judged]
         stored = (name for name in STORED if not (spec.uncalibrated and name.startswith(OF_PROBABILITIES)))
         tensors = {name: comparable.replicates[name] for name in stored if name in comparable.replicates}
@@ -110,7 +112,11 @@ def _threshold_answers(
 
 
 def _judged(
-    spec: ComputeMetricsSpec, data_split: tuple[str, str], inputs: Mapping[str, Path], thresholds: Thresholds
+    spec: ComputeMetricsSpec,
+    data_split: tuple[str, str],
+    inputs: Mapping[str, Path],
+    thresholds: Thresholds,
+    filters: Filters,
 ) -> tuple[list[dict], MethodEstimates, tuple[int, int]]:
     """Return the estimates of one (data set, split), what comparisons need, and the number of answers and of pairs."""
     manifest, questions = _manifest(data_split, inputs), f"questions/{'/'.join(data_split)}"
@@ -123,19 +129,19 @@ def _judged(
     clusters, n_resamples = tuple(sorted(drawn["cluster_id"].unique())), spec.metrics.bootstrap.replicates
     draws = ClusterDraws(names=(spec.study, *data_split), cluster_ids=clusters, replicates=n_resamples)
     estimates, comparable = estimate(cell, draws, spec.metrics.further or ())
+    unit = unit_of(drawn)
+
+    def in_units(rows: Iterable[dict]) -> Iterator[dict]:
+        return ({**row, "reason": in_unit(row["reason"], unit)} for row in rows)
+
     rows = [
-        *estimates,
-        *family_rows(answers, manifest, draws),
-        *threshold_rows(cell.answers, thresholds),
-        *condition_rows(conditions, draws),
-        *counted(data_split, inputs),
-        *changed_rows(data_split, manifest, inputs),
+        *in_units([*estimates, *family_rows(answers, manifest, draws)]),
+        *threshold_rows(cell.answers, thresholds, unit),
+        *(filter_rows(cell.answers, filters) if filters else ()),
+        *in_units([*condition_rows(conditions, draws), *counted(data_split, inputs)]),
+        *in_units(changed_rows(data_split, manifest, inputs)),
         *answer_set_rows(spec, data_split, inputs),
     ]
-    # Where nothing could be chosen on the validation answers, the reason counts what is resampled of those.
-    units = unit_of(drawn), unit_of(read(inputs, f"manifest/{spec.thresholds_from}", MANIFEST, OF_UNIT))
-    of_validation = [re.search("validation|calibration", row["reason"] or "") is not None for row in rows]
-    rows = [{**row, "reason": in_unit(row["reason"], units[at])} for row, at in zip(rows, of_validation, strict=True)]
     rows = [dict(of_scores(row)) for row in rows] if spec.uncalibrated else rows
     return rows, replace(comparable, pairs={**comparable.pairs, **report_pairs}), (len(answers), n_pairs)
 

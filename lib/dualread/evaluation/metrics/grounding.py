@@ -126,7 +126,7 @@ def natural_ccg_auc(
         ValueError: An input is malformed.
         UndefinedMetricError: The decisive set is empty.
     """
-    return _directional_share(confidence_real, confidence_donor, decisive(correct_real, correct_donor), "decisive")
+    return directional_share(confidence_real, confidence_donor, decisive(correct_real, correct_donor), "decisive")
 
 
 def strict_ccg_auc(
@@ -154,7 +154,7 @@ def strict_ccg_auc(
         UndefinedMetricError: The strict decisive set is empty.
     """
     mask = strict_decisive(correct_real, correct_donor, canonical_real, canonical_donor)
-    return _directional_share(confidence_real, confidence_donor, mask, "strictly decisive")
+    return directional_share(confidence_real, confidence_donor, mask, "strictly decisive")
 
 
 def preference(confidence_real: npt.ArrayLike, confidence_donor: npt.ArrayLike) -> np.ndarray:
@@ -232,9 +232,10 @@ def power(mask: npt.ArrayLike, source_images: Sequence | np.ndarray, donor_image
     )
 
 
-def _directional_share(
+def directional_share(
     confidence_real: npt.ArrayLike, confidence_donor: npt.ArrayLike, mask: np.ndarray, name: str
 ) -> float:
+    """Return the mean `preference` of the pairs of a mask, bool [n]; an empty one is undefined, and called `name`."""
     wins = preference(confidence_real, confidence_donor)
     same_length(confidence_real=wins, correct_real=mask)
     if not mask.any():
