@@ -89,7 +89,7 @@ def ours(
         image_cluster_replicates(kernels_of(confidence, answers.correct, answers.cluster, answers.n_images), draws)
         for confidence in answers.confidences
     ]
-    return np.stack([values for of_method in found for values in of_method.values()])
+    return np.vstack([values for of_method in found for values in of_method.values()])
 
 
 def contrast_kernels(confidence: np.ndarray, correct: np.ndarray, *clusters) -> dict[str | tuple[str, ...], Kernel]:

@@ -23,14 +23,9 @@ RATES = {
 
 
 def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[str]) -> pl.DataFrame:
-    """Return the means over data sets of every run in a metrics table.
+    """Return the means over the data sets `ood`, and `ood_ccg`, of every run in a metrics table.
 
-    A mean is null, with a reason, where a member has no value.
-
-    Args:
-        metrics: A metrics table with the rows of all methods.
-        ood: The data sets of `ood6`; may be empty.
-        ood_ccg: The data sets of `ood_ccg`; may be empty.
+    A mean is null, with a reason, where a member has no value, or where there are no such data sets.
     """
     of_thresholds = sorted(filter(is_rate, metrics["metric"].unique()))
     further = [name for name in (*FURTHER_METRICS, ANSWERS_CHANGED.name) if name in set(metrics["metric"])]

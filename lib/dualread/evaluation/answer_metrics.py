@@ -35,41 +35,25 @@ NOISE_FLOOR = ECE_NOISE_FLOOR.name
 
 
 def imputed_share(rows: Columns) -> float:
-    """Return the share of rows without a valid confidence, in [0, 1].
-
-    Raises:
-        UndefinedMetricError: There are no rows.
-    """
+    """Return the share of rows without a valid confidence, in [0, 1]."""
     if len(rows) == 0:
         raise UndefinedMetricError("no rows")
     return int(np.count_nonzero(rows["imputed"])) / len(rows)
 
 
 def unique_confidences(rows: Columns) -> float:
-    """Return the number of different valid confidences.
-
-    Raises:
-        UndefinedMetricError: No row has a valid confidence.
-    """
+    """Return the number of different valid confidences; undefined where none is valid."""
     return float(len(np.unique(_valid(rows))))
 
 
 def endpoint_share(rows: Columns) -> float:
-    """Return the share of valid confidences that are exactly 0 or 1, in [0, 1].
-
-    Raises:
-        UndefinedMetricError: No row has a valid confidence.
-    """
+    """Return the share of valid confidences that are exactly 0 or 1, in [0, 1]; undefined where none is valid."""
     valid = _valid(rows)
     return int(np.count_nonzero((valid == 0.0) | (valid == 1.0))) / len(valid)
 
 
 def confidence_entropy(rows: Columns) -> float:
-    """Return the entropy of the valid confidences, in bits: 1 if there are two that are equally frequent.
-
-    Raises:
-        UndefinedMetricError: No row has a valid confidence.
-    """
+    """Return the entropy of the valid confidences, in bits: 1 if there are two that are equally frequent."""
     n = np.unique(_valid(rows), return_counts=True)[1]
     return float(np.log2(n.sum()) - (n * np.log2(n)).sum() / n.sum())
 

@@ -36,13 +36,8 @@ _THRESHOLD = re.compile(r"set_threshold_at_miss_(\d+)")
 def conformal_threshold(probability: npt.ArrayLike, cluster: npt.ArrayLike, *, miss: float) -> float:
     """Return the smallest probability with which a choice is in a set.
 
-    With p in decreasing order and each row the weight 1 / ((G + 1) n), n the rows of its cluster, it is the p at which
-    the sum of the weights reaches 1 - miss.
-
-    Args:
-        probability: Of the right choice of each calibration row, float64 [n] in [0, 1].
-        cluster: int [n], the row's image or patient, of which there are G.
-        miss: How often a set may miss the right choice, in (0, 1).
+    With p, the probability of each row's right choice, in decreasing order, and each row the weight 1 / ((G + 1) n), n
+    the rows of its cluster, one of G, it is the p at which the sum of the weights reaches 1 - miss.
 
     Raises:
         ValueError: An input is malformed.
@@ -65,10 +60,7 @@ def conformal_threshold(probability: npt.ArrayLike, cluster: npt.ArrayLike, *, m
 
 
 def in_set(probabilities: np.ndarray, threshold: float) -> np.ndarray:
-    """Return which choices are in their question's set, bool [...]: those with at least the probability `threshold`.
-
-    NaN, where a question has no such choice, is in none.
-    """
+    """Return which choices are in their question's set, bool [...]; NaN, where it has no such choice, is in none."""
     return probabilities >= threshold
 
 
@@ -90,11 +82,8 @@ class SetRates(NamedTuple):
 def set_rates(probabilities: np.ndarray, of_right: np.ndarray, cluster: np.ndarray, *, threshold: float) -> SetRates:
     """Return what the sets of n >= 1 rows are like, which hold the choices with at least a probability.
 
-    Args:
-        probabilities: Of each choice, float64 [n, choices]; NaN where a row has no such choice.
-        of_right: That of the right choice, float64 [n].
-        cluster: int [n] >= 0.
-        threshold: The probability.
+    Choices have `probabilities`, float64 [n, choices], with NaN where a row has no such choice, and the right one has
+    `of_right`, float64 [n].
     """
     covered, size = in_set(of_right, threshold), in_set(probabilities, threshold).sum(axis=1)
     number = np.unique(cluster, return_inverse=True)[1]

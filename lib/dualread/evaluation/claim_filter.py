@@ -89,15 +89,9 @@ def filter_p_values(
     """Return, for every threshold, the p-value of the hypothesis "the risk is at least the target".
 
     Cluster i has the balance Z_i = sum of its reports' losses - target_risk * number of its reports, which is at most
-    (1 - target_risk) M, with M = `max_reports`; under the hypothesis, its mean is at least 0. The p-value is that of
-    the bets of `risk_control.risk_p_values`. With one report per cluster and the loss "any", the number of reports with
-    a loss is binomial, and its p-value is exact.
-
-    Args:
-        claims: Of the calibration reports.
-        loss: "share" or "any".
-        target_risk: In [0, 1).
-        max_reports: Largest number of reports that a cluster of the source can have; None for the largest one here.
+    (1 - target_risk) M, with M = `max_reports` (None for the largest number here). Under the hypothesis, its mean is at
+    least 0; the p-value is that of the bets of `risk_control.risk_p_values`. With one report per cluster and the loss
+    "any", the number of reports with a loss is binomial, and its p-value is exact.
 
     Returns:
         The distinct confidences, float64 [m], descending; and the p-value of keeping none, then of each as threshold,
@@ -145,13 +139,10 @@ def certified_filter(
     The statement is wrong with a probability of at most `delta` over the draw of the calibration reports. Thresholds
     are tested from the highest to the lowest, as in `risk_control.certified_threshold`, whose proof holds for this
     risk, too. At the top hardly any claim is kept, and the risk is small: three of five shares of delta begin there;
-    one at 1 - target_risk, for confidences that are too high at the top; and one at 0, which keeps every claim.
-
-    Returns:
-        The smallest threshold that is certified: one of the confidences, 1 - target_risk, or 0.
+    one at 1 - target_risk, for confidences that are too high at the top; and one at 0, which keeps every claim. The
+    result is the smallest threshold that is certified: one of the confidences, 1 - target_risk, or 0.
 
     Raises:
-        ValueError: See `filter_p_values`.
         UndefinedMetricError: There are no claims, or no threshold is certified at which any of these claims is kept.
     """
     levels, p = filter_p_values(claims, loss, target_risk=target_risk, max_reports=max_reports)
@@ -195,14 +186,10 @@ def filter_rates(claims: LabeledClaims, loss: str, *, threshold: float) -> dict[
 
 
 def mean_interval(values: np.ndarray, cluster: np.ndarray) -> Limits:
-    """Return the 95% interval of a mean of values in [0, 1], for new clusters; None where none holds.
+    """Return the 95% interval of the mean of values [n] in [0, 1], for new clusters; None where none holds.
 
     Of values 0 and 1 it is `proportion.share_interval`, and otherwise that on the logit, with the variance of leaving
     out each cluster in turn, and Student's t.
-
-    Args:
-        values: Of reports, float64 [n].
-        cluster: Of each, int64 [n] >= 0.
     """
     if len(values) == 0 or np.isin(values, (0.0, 1.0)).all():
         return share_interval(values == 1.0, cluster)

@@ -19,14 +19,8 @@ class Columns:
     """Joined rows, column by column, for the many metrics that read the same few columns.
 
     Reading a column of a data frame can take longer than computing a metric from it. Therefore each column is turned
-    into an array once, each mask is computed once, and a subset takes its rows from the arrays of the whole.
-
-    Args:
-        n: Number of rows.
-        column: Returns the values of a named column, [n].
-        codes: Returns small integers >= 0 for a named column, int [n]; equal values have equal integers.
-        cluster: Returns, for the images in a named column, their cluster indices in some draws, int64 [n].
-        numbers: Returns numbers for the images in several named columns, int64 [columns, n].
+    into an array once, each mask is computed once, and a subset takes its rows from the arrays of the whole. The
+    functions return of named columns what the methods `[]`, `codes`, `cluster` and `cluster_numbers` do.
     """
 
     def __init__(

@@ -82,12 +82,7 @@ ANSWERS_CHANGED = Metric(name="answers_changed", head="Changed", is_of_actor=Tru
 
 
 def condition_rows(conditions: Mapping[str, Rows], draws: ClusterDraws) -> Iterator[dict]:
-    """Yield one `metric_row` per (condition, metric); none if there are no conditions.
-
-    Args:
-        conditions: The rows of each condition, see `join.Joined.conditions`.
-        draws: Resamples of the images, for the interval of the AUROC.
-    """
+    """Yield one `metric_row` per (condition, metric) of `join.Joined.conditions`; resamples are for the AUROC."""
     for name, joined in conditions.items():
         if isinstance(joined, str):
             yield from undefined_rows([name], joined)
@@ -136,12 +131,7 @@ def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ClusterDra
     """Return one `metric_row` per (family, metric); none if the manifest has no families.
 
     The families of questions, such as organ, position or abnormality, are those that the data set names. These metrics
-    have no intervals and use the original images alone.
-
-    Args:
-        answers: The joined answers of one (data set, split).
-        manifest: Its manifest table.
-        draws: Its images, for the noise floor of the ECE.
+    have no intervals and use the original images alone; `draws` are for the noise floor of the ECE.
     """
     families = manifest.select("sample_id", "content_family").drop_nulls()
     if families.is_empty():
@@ -161,16 +151,10 @@ def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ClusterDra
 
 
 def changed_row(answers: pl.DataFrame, others: pl.DataFrame, clusters: Mapping[str, str], where: str) -> dict:
-    """Return the `metric_row` of `ANSWERS_CHANGED`.
+    """Return the `metric_row` of `ANSWERS_CHANGED`, of the graded answers of two actors to one (data set, split).
 
-    Args:
-        answers: The graded answers of an actor to one (data set, split), sorted by sample_id.
-        others: Those of the actor that it is compared with.
-        clusters: The cluster of each image.
-        where: What errors name.
-
-    Raises:
-        ArtifactError: They are not answers to the same questions.
+    Both are sorted by sample_id; `clusters` has the cluster of each image. An ArtifactError says that they are not
+    answers to the same questions.
     """
     check_same_questions(where, answers, "answers", others, "those that they are compared with")
     if not len(answers):

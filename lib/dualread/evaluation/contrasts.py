@@ -87,10 +87,7 @@ class OverSeeds:
         return None if self.estimate is None or self.sample is None else self.sample.p(self.estimate)
 
     def p_retrained(self) -> P | None:
-        """Return the p-value of "no difference" between retrained methods; None with one seed.
-
-        It is not below the one for these seeds: more varies.
-        """
+        """Return that between retrained methods, not below the one for these seeds; None with one seed."""
         variance, p_over_images = self._variance_retrained, self.p()
         if self.estimate is None or self.sample is None or variance is None or p_over_images is None:
             return None
@@ -133,13 +130,10 @@ class OverSeeds:
 
 
 class Results:
-    """The metrics of every run of a study, and what comparisons need of them.
+    """The metrics of every run of a study, with the means over OOD data sets, and what comparisons need of them.
 
-    Args:
-        metrics: A collected metrics table, including the means over OOD data sets.
-        read: Returns the sample of a run's <dataset>/<split>/<metric>.
-        members: The data sets of each OOD mean.
-        compared: The metrics that can be compared.
+    `read` returns the sample of a run's <dataset>/<split>/<metric>, `members` has the data sets of each OOD mean, and
+    `compared` the metrics that can be compared.
     """
 
     def __init__(
@@ -209,9 +203,7 @@ class Results:
 
 
 def compare(results: Results, contrasts: Sequence[ContrastSpec]) -> list[dict]:
-    """Return the rows of a contrasts table, without the column `study`.
-
-    Each cell has a row per method, then a row per contrast and baseline.
+    """Return the rows of a contrasts table, without the column `study`: per cell the methods, then the contrasts.
 
     Raises:
         ConfigError: A contrast names a method without results.

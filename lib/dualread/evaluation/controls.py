@@ -80,12 +80,8 @@ def forced_claims_in(metrics: pl.DataFrame) -> list[str]:
 def report_pairs(claims: Columns, questions: pl.Series, asked: pl.DataFrame) -> dict[str, PairValues]:
     """Return `OF_FORCED_CLAIMS` pair by pair, of which each is a report and its donor.
 
-    Other actors, and other seeds of one, write other claims, but reports on the same pairs of images.
-
-    Args:
-        claims: The forced claims.
-        questions: The sample_id of the question that each claim's report answers.
-        asked: sample_id, source_cluster_id and donor_cluster_id of all questions with a donor.
+    Other actors, and other seeds of one, write other claims, but reports on the same pairs of images: `asked`, of all
+    questions with a donor. `questions` has the sample_id of the question that each claim's report answers.
     """
     places = dict(zip(asked["sample_id"], range(len(asked)), strict=True))
     place = np.array([places[question] for question in questions], np.int64)
@@ -110,12 +106,7 @@ REPORT_COUNTS = {
 
 
 def report_counts(claims: pl.DataFrame, questions: pl.DataFrame) -> list[dict]:
-    """Return a `metric_row` for each of `REPORT_COUNTS`.
-
-    Args:
-        claims: The committed claims of the reports, with a label or not: question and label.
-        questions: The manifest table: one row per report.
-    """
+    """Return a `metric_row` for each of `REPORT_COUNTS`, of the committed claims of `questions`, labeled or not."""
     counts = (len(questions), len(questions) - claims["question"].n_unique(), len(claims), claims["label"].null_count())
     sizes = {"n": len(questions), "n_clusters": questions["cluster_id"].n_unique()}
     return [metric_row("all", name, float(n), **sizes) for name, n in zip(REPORT_COUNTS, counts, strict=True)]

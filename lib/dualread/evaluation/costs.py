@@ -56,17 +56,11 @@ def generation_cost(
 ) -> Cost:
     """Return the cost of completions: a pass over each answer's prompt and every draw of its image, and all tokens.
 
-    Args:
-        generations: A generations table of one shard or view. A view may lack answers, because the actor is not asked
-            about invalid ones; these cost nothing.
-        answers: sample_id of the committed answers.
-        n_samples: Number of completions per answer that are used, the first ones by sample_index; None for all.
-        draws: Number of images that each answer's prompt is put with; each has equally many completions.
-        where: The shard or view that errors name.
+    A view may lack answers, because the actor is not asked about invalid ones; these cost nothing. Of the completions
+    0..K-1 of each answer, the first `n_samples` are used (None for all), of `draws` images with equally many of them.
 
     Raises:
-        ArtifactError: The rows are not the completions 0..K-1 of some of these answers, or an answer has several
-            prompts.
+        ArtifactError: The rows are not such completions of some of these answers, or an answer has several prompts.
     """
     n_all = generations["sample_index"].n_unique()
     used = generations if n_samples is None else generations.filter(pl.col("sample_index") < n_samples)
@@ -87,16 +81,7 @@ def generation_cost(
 
 
 def scoring_cost(choices: pl.DataFrame, answers: Collection[str], *, where: str) -> Cost:
-    """Return the cost of scoring choices at the end of one prompt: a pass over the prompt, and no generated token.
-
-    Args:
-        choices: A choices table; answers that it lacks cost nothing.
-        answers: sample_id of the committed answers.
-        where: The view that errors name.
-
-    Raises:
-        ArtifactError: These are choices of other answers, or prompts of one answer differ.
-    """
+    """Return the cost of scoring choices at the end of one prompt: a pass over the prompt, and no generated token."""
     n_asked, prompt_tokens = _prompts(choices, answers, where)
     return Cost(prompt_passes=n_asked, prompt_only_passes=n_asked, read_tokens=prompt_tokens)
 
@@ -108,12 +93,7 @@ def states_cost(index: pl.DataFrame, passes: int = 1) -> Cost:
 
 
 def reading_cost(committed: pl.DataFrame, tensors: Collection[str]) -> Cost:
-    """Return the cost of the `tensors` that a reader reads: nothing, a pass over the prompt, or one replay.
-
-    Args:
-        committed: The generations table of the committed answers, one row per answer.
-        tensors: Names as in features.safetensors.
-    """
+    """Return the cost of the `tensors` that a reader reads: nothing, a pass over the prompt, or one replay."""
     needed = set(tensors) - FREE
     prompt_tokens = int(committed["n_prompt_tokens"].sum())
     if not needed:
@@ -127,9 +107,7 @@ def reading_cost(committed: pl.DataFrame, tensors: Collection[str]) -> Cost:
 def as_metrics(costs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     """Return a costs table as rows of a metrics table, so that one table holds everything that is printed.
 
-    Args:
-        costs: One row per run. Duplicates are kept, for the caller to refuse.
-        estimates: Metrics of the same runs. The study and the numbers of answers and images come from the accuracy.
+    The study and the numbers of answers and images come from the accuracy of the same run in `estimates`.
 
     Raises:
         ArtifactError: A run has no accuracy, or its accuracy has another number of answers.

@@ -18,12 +18,7 @@ def as_float64(values: Any, *, name: str = "values") -> np.ndarray:
 
     The order and the ties of numbers of one precision stay, and none moves by more than half the distance to its
     neighbours. For numbers that were not written as short decimals, such as log-probabilities, this is harmless: it is
-    less than what their own rounding did.
-
-    Args:
-        values: An array of any shape, a list, a data frame's column, or a torch tensor. Integers and booleans are
-            numbers; NaN stays.
-        name: What the values are, for messages.
+    less than what their own rounding did. Integers and booleans are numbers; NaN stays.
 
     Raises:
         ValueError: A value is masked, missing or no number; the message names its row.
@@ -49,11 +44,7 @@ def as_float64(values: Any, *, name: str = "values") -> np.ndarray:
 
 
 def as_number(value: Any, *, name: str) -> float:
-    """Return one number as `as_float64` does.
-
-    Raises:
-        ValueError: It is no number.
-    """
+    """Return one number as `as_float64` does, and refuse anything else by a ValueError."""
     array = as_float64(value, name=name)
     if array.size != 1:
         raise ValueError(f"{name}: {array.size} values, expected one number.")
@@ -65,9 +56,6 @@ def once_float32(values: np.ndarray) -> np.ndarray | None:
 
     Python and files keep a float32 so once it is a plain number. All values have to be numbers that a float32 can be,
     and one at least so long as no short decimal or fraction is: of other numbers, one in 5 * 10**8 is a float32.
-
-    Args:
-        values: float64 [n].
     """
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32)
@@ -79,11 +67,7 @@ def once_float32(values: np.ndarray) -> np.ndarray | None:
 
 
 def as_array(values: Any, *, name: str) -> np.ndarray:
-    """Return values as an array: also a tensor that is on a GPU or needs gradients.
-
-    Raises:
-        ValueError: A value is masked, or the values are no array.
-    """
+    """Return values as an array, also a tensor that is on a GPU or needs gradients; masked values are refused."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = int(np.argmax(np.ma.getmaskarray(values)))
         raise ValueError(f"{name}: row {row} is masked. Drop the masked rows, or give them values.")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,22 +52,10 @@ class RunAnswers:
     confidences: Mapping[str, np.ndarray | str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _RunMetric:
-    """A metric of one run: its value, or the reason for none, and its replicates, float64 [B]."""
-
-    value: float | None
-    reason: str | None
-    replicates: np.ndarray
-    image_ids: Sequence[str]
-    carriers: int
-
-
 def exchange(image_ids: Sequence[str], questions: Sequence[str], answers: Sequence[str | None]) -> np.ndarray:
     """Return for each answer the place of an equal answer about another image, int64 [n]; -1 where there is none.
 
-    Equal answers are put into a circle in the order of sha256(image_id), and each gets the next one. No image is the
-    next of two others.
+    Equal answers are put into a circle in the order of sha256(image_id), and each gets the next one, no two the same.
     """
     circles: dict[tuple[str, str | None], list[int]] = {}
     for place, key in enumerate(zip(questions, answers, strict=True)):
@@ -84,10 +72,7 @@ def exchange(image_ids: Sequence[str], questions: Sequence[str], answers: Sequen
 def controls(runs: Sequence[RunAnswers], nulls: Sequence[str], draws: ClusterDraws) -> list[dict[str, Any]]:
     """Return the rows of both controls for one backbone, as `schema.columns.DIFFICULTY` describes them.
 
-    Args:
-        runs: One per seed, with the same methods.
-        nulls: The methods that see no image.
-        draws: Resamples of the images, which all runs share.
+    `runs` are one per seed, with the same methods; the `nulls` see no image.
     """
     everywhere = [np.arange(len(run.correct)) for run in runs]
     others = [exchange(run.image_ids, run.questions, run.answers) for run in runs]
@@ -125,29 +110,28 @@ def _auroc(
     draws: ClusterDraws,
 ) -> OverSeeds:
     """Return the AUROC for the answers at the places `about` of each run, with the scores at the places `taken`."""
-    aurocs = []
+    metrics = []
     for run, all_scores, rows, others in zip(runs, scores, about, taken, strict=True):
         images, correct = _images(run, rows), run.correct[rows]
         if isinstance(all_scores, str):
-            no_values = np.empty(0)
-            aurocs.append(_RunMetric(value=None, reason=all_scores, replicates=no_values, image_ids=images, carriers=0))
+            metrics.append(_RunMetric(run.seed, images, None, None, 0, all_scores))
             continue
         score = all_scores[others]
         kernel = auroc_kernel(score, correct, draws.cluster_of(images), len(draws.cluster_ids))
         # A difference rests on the images with the rarer kind of answer.
         rarer = min(len({images[i] for i in np.flatnonzero(kind)}) for kind in (correct, ~correct))
-        aurocs.append(_measured(partial(auroc, score, correct), kernel, images, draws, carriers=rarer))
-    return _over_seeds(runs, aurocs)
+        metrics.append(_RunMetric(run.seed, images, partial(auroc, score, correct), kernel, rarer))
+    return _over_seeds(metrics, draws)
 
 
 def _accuracy(runs: Sequence[RunAnswers], hazy: bool, draws: ClusterDraws) -> OverSeeds:
-    accuracies = []
+    metrics = []
     for run in runs:
         rows = np.flatnonzero((run.haze > 0) == hazy)
         images, correct = _images(run, rows), run.correct[rows]
         kernel = mean_kernel(correct.astype(np.float64), draws.cluster_of(images), len(draws.cluster_ids))
-        accuracies.append(_measured(partial(accuracy, correct), kernel, images, draws, carriers=len(set(images))))
-    return _over_seeds(runs, accuracies)
+        metrics.append(_RunMetric(run.seed, images, partial(accuracy, correct), kernel, len(set(images))))
+    return _over_seeds(metrics, draws)
 
 
 def _share_columns(value: OverSeeds) -> dict[str, Any]:
@@ -164,34 +148,38 @@ def _images(run: RunAnswers, rows: np.ndarray) -> list[str]:
     return [run.image_ids[int(row)] for row in rows]
 
 
-def _measured(
-    metric: Callable[[], float], kernel: Kernel, images: Sequence[str], draws: ClusterDraws, *, carriers: int
-) -> _RunMetric:
-    value, reason, replicates = None, None, np.empty(0)
-    try:
-        value = float(metric())
-        replicates = image_cluster_replicates({"value": kernel}, draws, n_rows=len(images))["value"]
-    except UndefinedMetricError as error:
-        reason = str(error)
-    return _RunMetric(value=value, reason=reason, replicates=replicates, image_ids=images, carriers=carriers)
+class _RunMetric(NamedTuple):
+    """A metric of one run with its kernel, or the reason for none; and how many images carry a difference."""
+
+    seed: int
+    image_ids: Sequence[str]
+    metric: Callable[[], float] | None
+    kernel: Kernel | None
+    carriers: int
+    reason: str | None = None
 
 
-def _over_seeds(runs: Sequence[RunAnswers], metrics: Sequence[_RunMetric]) -> OverSeeds:
-    n = min(len(metric.image_ids) for metric in metrics)
-    n_clusters = min(len(set(metric.image_ids)) for metric in metrics)
-    reasons = dict.fromkeys(metric.reason for metric in metrics if metric.reason)
-    by_seed = {run.seed: metric.value for run, metric in zip(runs, metrics, strict=True) if metric.value is not None}
+def _over_seeds(metrics: Sequence[_RunMetric], draws: ClusterDraws) -> OverSeeds:
+    by_seed, replicates, reasons = {}, {}, []
+    for run in metrics:
+        try:
+            if run.metric is None or run.kernel is None:
+                raise UndefinedMetricError(run.reason)
+            by_seed[run.seed] = float(run.metric())
+            kernels = {run.seed: run.kernel}
+            replicates |= image_cluster_replicates(kernels, draws, n_rows=len(run.image_ids))
+        except UndefinedMetricError as error:
+            reasons.append(str(error))
+    n, n_clusters = (min(len(count(run.image_ids)) for run in metrics) for count in (list, set))
     if reasons:
-        return OverSeeds(estimate=None, n=n, n_clusters=n_clusters, short=(), reason="; ".join(reasons))
-    n_images = min(metric.carriers for metric in metrics)
+        reason = "; ".join(dict.fromkeys(reasons))
+        return OverSeeds(estimate=None, n=n, n_clusters=n_clusters, short=(), reason=reason)
+    n_images = min(run.carriers for run in metrics)
     return OverSeeds(
         estimate=mean(by_seed.values()),
         by_seed=by_seed,
-        sample=mean_sample([[metric.replicates for metric in metrics]], n_images=n_images),
-        samples={
-            run.seed: mean_sample([[metric.replicates]], n_images=n_images)
-            for run, metric in zip(runs, metrics, strict=True)
-        },
+        sample=mean_sample([[*replicates.values()]], n_images=n_images),
+        samples={seed: mean_sample([[values]], n_images=n_images) for seed, values in replicates.items()},
         n=n,
         n_clusters=n_clusters,
         short=(),

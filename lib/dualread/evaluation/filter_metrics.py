@@ -50,12 +50,7 @@ def choose_filters(answers: Columns, target_risk_percent: Iterable[int], unit: s
 
 
 def filter_rows(answers: Columns, filters: Filters) -> Iterator[dict]:
-    """Yield one `metric_row` per metric.
-
-    Args:
-        answers: The joined claims of one (data set, split): sample_id, cluster_id, confidence and correct.
-        filters: What `choose_filters` found on validation.
-    """
+    """Yield one `metric_row` per metric of the joined claims of one (data set, split)."""
     claims = labeled_claims(answers)
     sizes = {"n": len(claims.report), "n_clusters": len(np.unique(claims.cluster))}
     for loss in LOSSES:

@@ -65,14 +65,10 @@ def join(
     predictions: dict[str, pl.DataFrame],
     graded: dict[str, pl.DataFrame],
 ) -> Joined:
-    """Join the tables of one (data set, split).
+    """Join the tables of one (data set, split), which errors call `where`.
 
-    Args:
-        where: "dataset/split", which errors name.
-        manifest: The manifest table: sample_id, question_key, answer_type, image_id, cluster_id.
-        pairs: The pairs table; None, or without rows, where there are no donors.
-        predictions: One method's predictions by condition.
-        graded: Graded completions by condition.
+    `pairs` is None, or without rows, where there are no donors; `predictions`, of one method, and `graded` are by
+    condition.
 
     Raises:
         ArtifactError: The predictions of a condition are not those of its graded rows; the original or shuffled answers

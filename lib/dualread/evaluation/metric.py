@@ -134,20 +134,10 @@ class PairMetric(Metric):
     ood_mean: str = "ood_ccg"
 
 
-def metric_row(
-    subset: str,
-    metric: str,
-    estimate: float | None = None,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    n: int = 0,
-    n_clusters: int = 0,
-    reason: str | None = None,
-) -> dict[str, Any]:
-    """Return one value of one metric, or the reason why it has none; the keys are columns of the metrics table."""
-    value = {"subset": subset, "metric": metric, "estimate": estimate, "low": low, "high": high}
-    return {**value, "n": n, "n_clusters": n_clusters, "reason": reason}
+def metric_row(subset: str, metric: str, estimate: float | None = None, **columns: Any) -> dict[str, Any]:
+    """Return one value of one metric: columns of the metrics table, without an interval if `columns` has none."""
+    value = {"subset": subset, "metric": metric, "estimate": estimate, "low": None, "high": None}
+    return {**value, "n": 0, "n_clusters": 0, "reason": None, **columns}
 
 
 def measure(subset: str, name: str, metric: OfColumns, rows: Columns, *, n: int, n_clusters: int) -> dict[str, Any]:

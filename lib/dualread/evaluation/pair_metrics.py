@@ -72,22 +72,18 @@ def _variance(mean: PairMean, rows: Columns) -> Variance | None:
 def ccg_auc(name: str, head: str, other: str, mask: Mask, images: str = _DONOR, **declared: Any) -> PairMetric:
     """Return a CCG-AUC: the share of the pairs of a mask with more confidence on the own image; a tie counts 1/2.
 
-    Args:
-        name: The metric's name.
-        head: The head of its columns.
-        other: The suffix of the columns of the other image's answers: donor, fixed, shuffled, other.
-        mask: Chooses the pairs.
-        images: The column of the other image.
-        declared: Further fields of `Metric`.
+    `other` is the suffix of the columns of the other image's answers (donor, fixed, shuffled, other), `images` the
+    column of this image; further fields of `Metric` are as `declared`.
     """
-    columns = ("confidence_real", f"confidence_{other}")
     chosen = "strictly decisive" if mask is strict_decisive else "decisive"
 
     def value(rows: Columns) -> float:
-        return grounding.directional_share(*(rows[column] for column in columns), rows.mask(mask), chosen)
+        confidences = rows["confidence_real"], rows[f"confidence_{other}"]
+        return grounding.directional_share(*confidences, rows.mask(mask), chosen)
 
     def values(rows: Columns) -> np.ndarray:
-        return np.where(rows.mask(mask), grounding.preference(*(rows[column] for column in columns)), np.nan)
+        wins = grounding.preference(rows["confidence_real"], rows[f"confidence_{other}"])
+        return np.where(rows.mask(mask), wins, np.nan)
 
     of_pairs = PairMean(values=values, other=images)
     return PairMetric(name=name, head=head, value=value, mask=mask, of_pairs=of_pairs, **declared)

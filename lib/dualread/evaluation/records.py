@@ -22,13 +22,8 @@ _ROW = ("backbone", "method", "actor", "domain", "seed")
 def method_domain_seed(metrics: pl.DataFrame, domains: Sequence[str]) -> pl.DataFrame:
     """Return one row per run and domain with the metrics of its answers; `ood6` is the mean over the OOD domains.
 
-    Args:
-        metrics: A collected metrics table of one study.
-        domains: The data sets of the study.
-
-    Returns:
-        The columns backbone, method, actor, domain, seed, those of `ANSWERS`, and reason, sorted by the first five. An
-        undefined metric is null, and `reason` says why.
+    The columns are backbone, method, actor, domain, seed, by which rows are sorted, those of `ANSWERS`, and reason: why
+    a metric is null.
     """
     return _matrix(metrics, [*domains, "ood6"], ANSWERS)
 
@@ -36,16 +31,9 @@ def method_domain_seed(metrics: pl.DataFrame, domains: Sequence[str]) -> pl.Data
 def ccg_domains(metrics: pl.DataFrame, domains: Sequence[str]) -> pl.DataFrame:
     """Return one row per run and domain with donors; `ood_ccg` is the mean over the OOD domains.
 
-    The counts are those of the decisive pairs behind the natural or the strict score. A score is underpowered where
-    these pairs have fewer than 30 source images (few_sources) or 30 donor images (few_donors), and so is a mean where
-    any member is.
-
-    Args:
-        metrics: A collected metrics table of one study.
-        domains: The study's data sets with donor pairs.
-
-    Returns:
-        The columns of `method_domain_seed`, with `PAIRS` in place of `ANSWERS`.
+    The columns are those of `method_domain_seed`, with `PAIRS` in place of `ANSWERS`. The counts are those of the
+    decisive pairs behind the natural or the strict score. A score is underpowered where these pairs have fewer than 30
+    source images (few_sources) or 30 donor images (few_donors), and so is a mean where any member is.
     """
     ccg = _matrix(metrics, [*domains, "ood_ccg"], PAIRS)
     return ccg.with_columns(pl.col(_COUNTS).cast(pl.Int64), pl.col(_FLAGS) > 0)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy  # loads its submodules when they are first used
 
 from dualread.evaluation.answer_metrics import ALL_METRICS, FURTHER_METRICS, WITH_REPLICATES
-from dualread.evaluation.columns import CellColumns, Columns
+from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.metric import BuildKernel
 from dualread.evaluation.statistics.bootstrap import ClusterDraws, image_cluster_replicates
@@ -21,6 +21,12 @@ from dualread.evaluation.statistics.clusters import Clusters
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel
 from dualread.evaluation.statistics.t_intervals import Limits
 from dualread.evaluation.statistics.t_replicates import Spread, spread_of_ranks, t_stretch
+
+_Key = tuple[str, tuple[str, ...]]  # a cell, and the metrics that share a kernel, in its order
+_SHARING: dict[BuildKernel, tuple[str, ...]] = {}
+for _name in WITH_REPLICATES:
+    if _build := ALL_METRICS[_name].kernel:
+        _SHARING[_build] = (*_SHARING.get(_build, ()), _name)
 
 
 class MetricReplicates(NamedTuple):
@@ -57,12 +63,7 @@ def replicates(
 
     Each is float64 [B], NaN where it is undefined. All of a metric are NaN where the images on which it rests have
     no interval (`statistics.clusters.InEffect`). A cell without answers is not resampled. Images are drawn once for all
-    cells.
-
-    Args:
-        cells: Cells of the same images, by any name: a cell and its parts.
-        draws: Resamples of the images.
-        further: Names of `FURTHER_METRICS`; of the others of them, nothing is returned.
+    cells, which are of the same images: a cell and its parts.
     """
     resampled = raw_replicates(cells, draws, further)
     computed = _computed(further)
@@ -84,61 +85,33 @@ def raw_replicates(
     cells: Mapping[str, CellColumns], draws: ClusterDraws, further: Collection[str]
 ) -> dict[tuple[str, str], MetricReplicates]:
     """Return, by cell and metric, what `replicates` are made of; nothing for a cell without answers."""
-    computed = _computed(further)
-    kernels: dict[str | tuple[str, ...], Kernel] = {}
-    spreads: dict[tuple[str, str], tuple[Spread | None, Clusters]] = {}
+    kernels: dict[_Key, Kernel] = {}
+    images_of: dict[_Key, Clusters] = {}
+    computed, n_images = set(_computed(further)), len(draws.cluster_ids)
     for cell, columns in cells.items():
-        if len(columns.answers):
-            cell_kernels, cell_spreads = _of_cell(columns, draws, computed)
-            for names, kernel in cell_kernels.items():
-                in_cell = tuple(f"{cell}/{name}" for name in names) if isinstance(names, tuple) else f"{cell}/{names}"
-                kernels[in_cell] = kernel
-            spreads |= {(cell, name): spread for name, spread in cell_spreads.items()}
+        answers, shuffled = columns.answers, columns.shuffled
+        if not len(answers):
+            continue
+        image = answers.cluster("cluster_id", draws)
+        images = Clusters.of(answers["correct"], image, n_images)
+        for build, names in _SHARING.items():
+            if not computed.isdisjoint(names):
+                kernels[cell, names] = images.resampled(build(answers, image, n_images))
+                images_of[cell, names] = images
+        if not isinstance(shuffled, str):
+            confidence, correct = shuffled["confidence_shuffled"], shuffled["correct_shuffled"]
+            image, key = shuffled.cluster("source_cluster_id", draws), (cell, (SHUFFLED_AUROC.name,))
+            images_of[key] = Clusters.of(correct, image, n_images)
+            kernels[key] = images_of[key].resampled(auroc_kernel(confidence, correct, image, n_images))
     n_rows = max((len(columns.answers) for columns in cells.values()), default=0)
     values = image_cluster_replicates(kernels, draws, n_rows=n_rows) if kernels else {}
-    estimates = _estimates(kernels, len(draws.cluster_ids))
-    return {
-        (cell, name): MetricReplicates(values[f"{cell}/{name}"], estimates[f"{cell}/{name}"], *spread)
-        for (cell, name), spread in spreads.items()
-    }
-
-
-def _of_cell(
-    cell: CellColumns, draws: ClusterDraws, computed: Collection[str]
-) -> tuple[dict[str | tuple[str, ...], Kernel], dict[str, tuple[Spread | None, Clusters]]]:
-    """Return the kernel of each metric of a cell, and its spread with the images on which it rests."""
-    answers, n_images = cell.answers, len(draws.cluster_ids)
-    images = Clusters.of(answers["correct"], answers.cluster("cluster_id", draws), n_images)
-    kernels = {names: images.resampled(kernel) for names, kernel in _kernels(answers, draws, computed).items()}
-    spreads = {name: (ALL_METRICS[name].spread, images) for name in computed}
-    if not isinstance(shuffled := cell.shuffled, str):
-        confidence, correct = shuffled["confidence_shuffled"], shuffled["correct_shuffled"]
-        image = shuffled.cluster("source_cluster_id", draws)
-        images = Clusters.of(correct, image, n_images)
-        kernels[SHUFFLED_AUROC.name] = images.resampled(auroc_kernel(confidence, correct, image, n_images))
-        spreads[SHUFFLED_AUROC.name] = (spread_of_ranks, images)
-    return kernels, spreads
-
-
-def _kernels(answers: Columns, draws: ClusterDraws, computed: Collection[str]) -> dict[str | tuple[str, ...], Kernel]:
-    """Return the kernel of each metric; all metrics that share one, computed or not, are its key together."""
-    sharing: dict[BuildKernel, list[str]] = {}
-    for name in WITH_REPLICATES:
-        if build := ALL_METRICS[name].kernel:
-            sharing.setdefault(build, []).append(name)
-    image, n_images = answers.cluster("cluster_id", draws), len(draws.cluster_ids)
-    return {
-        names[0] if len(names) == 1 else tuple(names): build(answers, image, n_images)
-        for build, names in sharing.items()
-        if not set(names).isdisjoint(computed)
-    }
-
-
-def _estimates(kernels: Mapping[str | tuple[str, ...], Kernel], n_clusters: int) -> dict[str, float]:
-    """Return the value of each metric on the images themselves, each drawn once."""
-    estimates = {}
-    for names, kernel in kernels.items():
-        values = kernel(np.ones((n_clusters, 1)))
-        for name, row in zip(names, values, strict=True) if isinstance(names, tuple) else [(names, values)]:
-            estimates[name] = float(row[0])
-    return estimates
+    resampled = {}
+    for (cell, names), kernel in kernels.items():
+        # On the images themselves, each is drawn once.
+        estimates = kernel(np.ones((n_images, 1))).reshape(len(names))
+        by_metric = values[cell, names].reshape(len(names), -1)
+        for name, estimate, replicates_of in zip(names, estimates.tolist(), by_metric, strict=True):
+            if name in computed or name == SHUFFLED_AUROC.name:
+                spread = spread_of_ranks if name == SHUFFLED_AUROC.name else ALL_METRICS[name].spread
+                resampled[cell, name] = MetricReplicates(replicates_of, estimate, spread, images_of[cell, names])
+    return resampled

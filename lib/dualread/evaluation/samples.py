@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import sqrt
-from typing import Protocol
 
 import numpy as np
 import scipy  # loads its submodules when they are first used
@@ -35,34 +34,6 @@ PAIR_IMAGES = "pair_images"
 Read = Callable[[tuple[str, int, str], str], "np.ndarray | PairValues"]
 
 
-class Sample(Protocol):
-    """An estimate's distribution over images."""
-
-    def minus(self, other: "Sample", /) -> "Sample":
-        """Return the sample of the difference, of two estimates on the same images."""
-        ...
-
-    def limits(self, estimate: float, is_signed: bool, /) -> Limits:
-        """Return the 95% interval of the estimate."""
-        ...
-
-    def p(self, estimate: float, /) -> P | None:
-        """Return the two-sided p-value of "no difference"."""
-        ...
-
-    def variance(self) -> Variance | None:
-        """Return the variance over images; None if it is not known."""
-        ...
-
-    def carriers(self) -> int:
-        """Return the number of images that can carry a difference."""
-        ...
-
-    def n_undefined(self) -> int:
-        """Return the number of replicates without a value."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Resampled:
     """Replicates of an estimate.
@@ -78,14 +49,14 @@ class Resampled:
     n_images: int
     is_skewed: bool = False
 
-    def minus(self, other: Sample, /) -> "Resampled":
-        """See `Sample`."""
+    def minus(self, other: "Sample", /) -> "Resampled":
+        """Return the sample of the difference, of two estimates on the same images."""
         assert isinstance(other, Resampled)
         replicates, n_images = self.replicates - other.replicates, min(self.n_images, other.n_images)
         return Resampled(replicates=replicates, n_images=n_images, is_skewed=self.is_skewed)
 
     def limits(self, estimate: float, is_signed: bool, /) -> Limits:
-        """Return the percentile interval; None if no replicate has a value."""
+        """Return the 95% interval of the estimate; None if no replicate has a value."""
         percentiles = interval(self.replicates)
         low, high = including(percentiles.low, percentiles.high, estimate)
         if low is None or high is None:
@@ -94,7 +65,7 @@ class Resampled:
         return min(low, estimate - half), max(high, estimate + half)
 
     def p(self, estimate: float, /) -> P | None:
-        """See `Sample`; no value that the images cannot give."""
+        """Return the two-sided p-value of "no difference"; no value that the images cannot give."""
         p = p_value(self.replicates)
         if p is None:
             return None
@@ -105,18 +76,18 @@ class Resampled:
         return p if p.value >= smallest else P(smallest, at_most=False)
 
     def variance(self) -> Variance | None:
-        """See `Sample`; the degrees of freedom are those of a mean over the images."""
+        """Return the variance over images, None if it is not known; its df are those of a mean over the images."""
         if np.count_nonzero(~np.isnan(self.replicates)) < 2:
             return None
         df = max(self.n_images - 1.0, 0.0)
         return Variance(value=self._variance(), df=df, n=max(float(self.n_images), 1.0))
 
     def carriers(self) -> int:
-        """See `Sample`."""
+        """Return the number of images that can carry a difference."""
         return self.n_images
 
     def n_undefined(self) -> int:
-        """See `Sample`."""
+        """Return the number of replicates without a value."""
         return int(np.count_nonzero(np.isnan(self.replicates)))
 
     def _variance(self) -> float:
@@ -142,12 +113,12 @@ class _DataSet:
 
 @dataclass(frozen=True, kw_only=True)
 class OverPairs:
-    """The mean over data sets of means over pairs."""
+    """The mean over data sets of means over pairs, with the methods of `Resampled`."""
 
     datasets: tuple[_DataSet, ...]
 
-    def minus(self, other: Sample, /) -> "OverPairs":
-        """See `Sample`."""
+    def minus(self, other: "Sample", /) -> "OverPairs":
+        """Return the sample of the difference."""
         assert isinstance(other, OverPairs)
         differences = (
             replace(mine, shifts=mine.shifts - others.shifts, parts=mine.parts - others.parts)
@@ -156,16 +127,16 @@ class OverPairs:
         return OverPairs(datasets=tuple(differences))
 
     def limits(self, estimate: float, is_signed: bool, /) -> Limits:
-        """See `Sample`."""
+        """Return the 95% interval of the estimate."""
         return (difference_interval if is_signed else logit_interval)(estimate, self.variance())
 
     def p(self, estimate: float, /) -> P | None:
-        """See `Sample`."""
+        """Return the two-sided p-value of "no difference"."""
         p = difference_p_value(estimate, self.variance(), self.carriers())
         return None if p is None else P(p, at_most=False)
 
     def variance(self) -> Variance:
-        """See `Sample`; data sets are independent."""
+        """Return the variance over images; data sets are independent."""
         return mean_variance([dataset.shifts.variance() for dataset in self.datasets])
 
     def carriers(self) -> int:
@@ -181,6 +152,8 @@ class OverPairs:
         return 0
 
 
+# An estimate's distribution over images.
+Sample = Resampled | OverPairs
 # Means over seeds round, so that what two equal methods add can differ by about 1e-18.
 _EQUAL = 1e-15
 
@@ -188,10 +161,8 @@ _EQUAL = 1e-15
 def mean_sample(runs: Sequence[Sequence[np.ndarray | PairValues]], *, n_images: int, is_skewed: bool = False) -> Sample:
     """Return the sample of the mean over data sets of means over seeds.
 
-    Args:
-        runs: For each data set, what `Read` returns for each seed; all of one kind.
-        n_images: Number of images that can carry a difference; pairs are counted themselves.
-        is_skewed: See `Resampled`.
+    `runs` has for each data set what `Read` returns for each seed, all of one kind; `n_images` can carry a difference
+    (pairs are counted themselves), and `is_skewed` is that of `Resampled`.
     """
     arrays = [[run for run in seeds if isinstance(run, np.ndarray)] for seeds in runs]
     if all(arrays):
@@ -200,12 +171,9 @@ def mean_sample(runs: Sequence[Sequence[np.ndarray | PairValues]], *, n_images: 
 
 
 def seed_by_image(samples: Sequence[Sample]) -> float:
-    """Return the part of the variance of a mean over seeds that seeds and images have together; 0 if it is not known.
+    """Return the part of the variance of a mean over K seeds that seeds and images have together; 0 if not known.
 
     What all seeds share on an image cancels in the difference of two of them, whose variance is that of 2 K such parts.
-
-    Args:
-        samples: That of each of K seeds.
     """
     k = len(samples)
     variances = [first.minus(second).variance() for first, second in combinations(samples, 2)]

@@ -58,18 +58,12 @@ _Side = tuple[bool, str | None]  # whether it is the rest, and the group; None a
 def by_group(
     joined: Joined, groups: pl.DataFrame, draws: ClusterDraws, further: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return one mapping per group and metric.
+    """Return the rows of one column of groups, a row per group and metric.
 
-    Args:
-        joined: The answers of a method, and its donor pairs; a pair is in the group of its question.
-        groups: The column: sample_id, and group, a text or null.
-        draws: Resamples of the clusters of all answers.
-        further: As in `estimates.estimate`.
-
-    Returns:
-        group (null: the rows without a value), metric, estimate, low, high (95%, of the group by itself),
-        simultaneous_low, simultaneous_high, n, n_clusters, reason; and the difference, group minus rest: difference,
-        difference_low, difference_high, p, p_at_most, p_holm, p_holm_at_most, difference_reason.
+    `groups` has sample_id, and group, a text or null; a pair is in the group of its question. The rows have group
+    (null: those without a value), metric, estimate, low, high (95%, of the group by itself), simultaneous_low,
+    simultaneous_high, n, n_clusters, reason; and the difference, group minus rest: difference, difference_low,
+    difference_high, p, p_at_most, p_holm, p_holm_at_most, difference_reason.
     """
     named = groups.select("sample_id", _GROUP)
     tables: dict[str, Any] = {"fixed": "not computed by group", "shuffled": "not computed by group"}
@@ -188,15 +182,8 @@ def certified_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the certified threshold of each group and what it keeps, chosen by its own validation answers.
 
-    The groups share delta: all thresholds of a target risk hold with the probability 1 - delta.
-
-    Args:
-        answers: group, cluster_id, confidence and correct.
-        validation: The same of the answers that choose.
-        target_risk_percent: As in `thresholds.choose`.
-
-    Returns:
-        group, metric, estimate, low, high, n, n_clusters, reason.
+    The groups share delta: all thresholds of a target risk hold with the probability 1 - delta. Both tables have group,
+    cluster_id, confidence and correct; the rows have group, metric, estimate, low, high, n, n_clusters, reason.
     """
     names = sorted(set(answers[_GROUP].drop_nulls()))
     for name, percent in product(names, target_risk_percent):
@@ -216,10 +203,8 @@ def certified_rows(
 def worst_groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield metric, group, estimate, low, high, n_groups and reason of the worst group by each metric that has a worse.
 
-    It is the worst of the `n_groups` that have an interval; the interval is that of the worst group, whichever it is.
-
-    Args:
-        rows: Those of `by_group`.
+    It is the worst of the `n_groups` of `rows`, of `by_group`, that have an interval; the interval is that of the worst
+    group, whichever it is.
     """
     by_metric: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:

@@ -55,15 +55,10 @@ def without_confidences(
     *,
     of_claims: bool,
 ) -> Iterator[dict]:
-    """Yield one `metric_row` per metric of one (data set, split).
+    """Yield one `metric_row` per metric of one (data set, split), of which `questions` is the manifest.
 
-    Args:
-        questions: The manifest: answer_type, cluster_id, content_family.
-        target_risk_percent: The target risks of thresholds.
-        reason: Why there are no confidences.
-        conditions: The conditions that have metrics of their own, see `side_by_side.conditions_of`.
-        further: Names of `answer_metrics.FURTHER_METRICS` that the study computes as well.
-        of_claims: Whether reports are forced on donors' images, so that there are controls of claims, too.
+    `reason` says why there are no confidences. `conditions` are those of `side_by_side.conditions_of`, `further` names
+    of `answer_metrics.FURTHER_METRICS`; `of_claims`, reports are forced on donors' images, and have controls of claims.
     """
     computed = {*ANSWER_METRICS, *further}
     counted = (_COUNT.format(name) for name in WITH_PERCENTILES if name in computed)

@@ -12,12 +12,8 @@ from dualread.grading.parse import Parsed
 def why_no_answer(answer: str | None, canonical_answer: str | None, parse_status: str = "") -> str | None:
     """Return why a completion is wrong whatever the reference answer is; None if there is an answer to be judged.
 
-    No method has a confidence in an answer that does not exist, and it is never kept.
-
-    Args:
-        answer: The answer, as `graded_answer` returns it.
-        canonical_answer: Its canonical form.
-        parse_status: The status of the completion, where it is known.
+    No method has a confidence in an answer that does not exist, and it is never kept. The arguments are those of
+    `graded_answer`; the status is "" where it is not known.
     """
     if parse_status == "no_end_of_thinking":
         return "the thinking of the completion never ends"

@@ -32,13 +32,9 @@ def option_of(text: str, options: Sequence[str], *, letters_first: bool = False)
 
     An answer names an option by its text (in canonical form); by its letter ("A", "(a)", "B.", "Option C", "The answer
     is D"); or by its letter and its text ("A. liver", "(B) The kidney, because ..."). What stands behind a letter has
-    to begin with the option's text, so that "C. difficile" is not option C. Numbers are texts here.
-
-    Args:
-        text: The answer.
-        options: At most 26 texts in their order; "" where there is none.
-        letters_first: Whether "A" is the first option even if it is the text of another one, as in harnesses that ask
-            for letters; otherwise the text of an option comes first.
+    to begin with the option's text, so that "C. difficile" is not option C. Numbers are texts here. There are at most
+    26 options, "" where there is none. With `letters_first`, "A" is the first option even if it is the text of another
+    one, as in harnesses that ask for letters; otherwise the text of an option comes first.
     """
     ways = (_by_letter, _by_text) if letters_first else (_by_text, _by_letter)
     return next((place for way in ways if (place := way(text, options)) is not None), None)

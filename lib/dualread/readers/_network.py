@@ -29,11 +29,7 @@ Loss = Callable[[Any, Any], Any]
 
 
 def fit_probe(examples: Examples, feature: str, settings: NetworkSettings, seed: int) -> Weights:
-    """Fit a network on the states `feature` as PSR does: class-weighted cross-entropy, AdamW, and a temperature.
-
-    The weights are fitted on the fit partition, the epoch is chosen on `stop`, and the temperature is fitted on
-    `calibration`.
-    """
+    """Fit a network on the states `feature` as PSR does: class-weighted cross-entropy, AdamW, and a temperature."""
     fitted = examples.require("fit", both_classes=True)
     stop = examples.require("stop", both_classes=False)
     calibration = examples.require("calibration", both_classes=True)
@@ -81,22 +77,12 @@ def train(
     dropout: float = 0.0,
     clip_norm: float = float("inf"),
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Train a network.
+    """Train a network; return weight_k [out, in] and bias_k [out] of the restored epoch, float32, and notes about it.
 
-    Args:
-        fitted: Standardized states [n, D], or [n, K, D] where the loss compares K states per answer; and labels, bool
-            [n].
-        stop: States [m, D] and labels [m] of the stop partition.
-        settings: How it is trained.
-        seed: Seed of the generator.
-        loss: A function of log-odds [batch] or [batch, K] and labels [batch].
-        stop_loss: The loss on `stop` that early stopping watches.
-        optimizer: A class of torch.optim, "AdamW" or "Adam".
-        dropout: The share of each hidden layer's units that a training step drops.
-        clip_norm: The largest norm of a step's gradient.
-
-    Returns:
-        The arrays weight_k [out, in] and bias_k [out] of the restored epoch, float32; and notes about the training.
+    Of `fitted`, states are standardized, [n, D], or [n, K, D] where the loss compares K states per answer, and labels
+    bool [n]; of `stop`, states are [m, D]. The losses take log-odds [batch] or [batch, K] and labels [batch]; early
+    stopping watches `stop_loss`. `optimizer` is a class of torch.optim, `dropout` the share of each hidden layer's
+    units that a training step drops, and `clip_norm` the largest norm of a step's gradient.
 
     Raises:
         UnfittedError: The loss on `stop` is never a finite number.

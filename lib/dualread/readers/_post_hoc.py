@@ -17,11 +17,7 @@ SMALLEST = 0.005
 
 
 def validation_scores(examples: Examples, parents: Mapping[str, FittedReader]) -> tuple[dict[str, Scores], np.ndarray]:
-    """Return what each parent says of the validation answers with values of all, and which are correct, bool [n].
-
-    Raises:
-        UnfittedError: There are none, or all are correct, or all are wrong.
-    """
+    """Return what each parent says of the validation answers with values of all, and which are correct, bool [n]."""
     validation = examples.require("validation", both_classes=True)
     scores_of = {role: score(parent, validation.answers) for role, parent in parents.items()}
     known = ~np.logical_or.reduce([scores.imputed for scores in scores_of.values()])

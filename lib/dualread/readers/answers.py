@@ -56,36 +56,20 @@ class ViewAnswers:
     pairs: tuple[Pairs, ...] | None = None
 
     def completions(self) -> tuple[tuple[str, ...], ...]:
-        """Return `texts`.
-
-        Raises:
-            ConfigError: The view holds something else.
-        """
+        """Return `texts`; a ConfigError if the view holds something else."""
         return self._kind(self.texts, "completions")
 
     def completion_log_probs(self) -> list[list[np.ndarray]]:
-        """Return `token_log_probs`, float64 [tokens] for each completion of each answer.
-
-        Raises:
-            ConfigError: The view holds something else.
-        """
+        """Return `token_log_probs`, float64 [tokens] for each completion of each answer; or a ConfigError."""
         series = self._kind(self.token_log_probs, "log-probabilities of completions")
         return [[np.asarray(tokens, dtype=np.float64) for tokens in row or ()] for row in series.to_list()]
 
     def choices(self) -> Mapping[str, np.ndarray]:
-        """Return `log_probs`.
-
-        Raises:
-            ConfigError: The view holds something else.
-        """
+        """Return `log_probs`; a ConfigError if the view holds something else."""
         return self._kind(self.log_probs, "choices")
 
     def features(self, name: str) -> np.ndarray:
-        """Return the tensor `name` of the view's replay, float32 [n, D].
-
-        Raises:
-            ConfigError: The view holds something else.
-        """
+        """Return the tensor `name` of the view's replay, float32 [n, D]; or a ConfigError."""
         return self._kind(self.source, "states")(name)[self._kind(self.rows, "states")]
 
     def take(self, index: np.ndarray) -> "ViewAnswers":
@@ -145,11 +129,7 @@ class Answers:
         return self.source(name)[self.rows]
 
     def of_tokens(self, name: str) -> list[np.ndarray]:
-        """Return the column `name` of `tokens`, one array [tokens] per answer.
-
-        Raises:
-            ConfigError: No replay is read.
-        """
+        """Return the column `name` of `tokens`, one array [tokens] per answer; a ConfigError if no replay is read."""
         if self.tokens is None:
             raise ConfigError(
                 f"tokens: there is no {name} of these answers, which this reader needs. Expected the replayed answers"
@@ -171,11 +151,7 @@ class Answers:
         return replace(self, table=self.table[index], rows=rows, views=views, others=others, tokens=tokens)
 
     def only_view(self) -> ViewAnswers:
-        """Return the view, for a reader that reads exactly one.
-
-        Raises:
-            ConfigError: The method's config entry lists no view or several.
-        """
+        """Return the view, for a reader that reads exactly one; a ConfigError if there are none or several."""
         if len(self.views) != 1:
             names = ", ".join(view.name for view in self.views) or "none"
             raise ConfigError(f"views: {names}; this reader needs exactly one. Correct the method's config entry.")
@@ -184,12 +160,7 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Examples:
-    """Answers with their labels, on which readers are fitted.
-
-    Attributes:
-        answers: The answers.
-        correct: bool [n].
-    """
+    """Answers with their labels, bool [n], on which readers are fitted."""
 
     answers: Answers
     correct: np.ndarray
@@ -212,12 +183,8 @@ class Examples:
     def require(self, role: str, *, both_classes: bool) -> "Examples":
         """Return `partition(role)`, and refuse one on which a reader cannot be fitted.
 
-        Args:
-            role: fit, stop, calibration or validation.
-            both_classes: Whether the partition must have correct and wrong answers.
-
         Raises:
-            UnfittedError: The partition is empty, or it lacks a class that is needed.
+            UnfittedError: The partition is empty, or it has no correct or no wrong answers, and needs `both_classes`.
         """
         part = self.partition(role)
         n_correct = int(part.correct.sum())

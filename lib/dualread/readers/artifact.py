@@ -27,14 +27,11 @@ def save_reader(path: Path, reader: FittedReader) -> None:
 
 
 def load_reader(path: Path, *, plugins: Collection[str] = ()) -> FittedReader:
-    """Read a reader that `save_reader` wrote.
-
-    Args:
-        path: The file, which may come from anybody.
-        plugins: Other packages, or single modules of them, that the user has named: the file may name readers of them.
+    """Read a reader that `save_reader` wrote; the file may come from anybody.
 
     Raises:
-        UntrustedNameError: The file, or a parent in it, names a reader of another package.
+        UntrustedNameError: The file, or a parent in it, names a reader of another package than those of `plugins`,
+            packages or single modules of them, which the user has named.
         ArtifactError: The file is damaged, of another format, lacks a tensor that its header names, or has weights that
             are not finite.
     """

@@ -89,20 +89,12 @@ class Scores:
 
 
 def load(module: str) -> Any:
-    """Import the reader called `module`, such as "readers.psr".
-
-    Raises:
-        ConfigError: There is no such reader; the message lists the known ones.
-    """
+    """Import the reader called `module`, such as "readers.psr"; an unknown one is a ConfigError."""
     return plugins.load("readers", name_of(module))
 
 
 def settings_of(module: str, settings: Wire) -> Section:
-    """Return `settings` as what the reader called `module` declares as its `Settings`.
-
-    Raises:
-        ConfigError: There is no such reader, or a setting is missing, unknown, or not allowed.
-    """
+    """Return `settings` as what the reader called `module` declares as its `Settings`; others are a ConfigError."""
     return getattr(load(module), "Settings", NoSettings).from_spec(settings, f"{module}: settings")
 
 
@@ -114,15 +106,9 @@ def fit(
     seed: int,
     actor: Path | None = None,
 ) -> Weights:
-    """Fit the reader called `module`; a reader without `fit` has no weights, or those that the actor brings.
+    """Fit the reader called `module`; a reader without `fit` has no weights, or those that the actor's folder brings.
 
-    Args:
-        module: Such as "readers.psr".
-        examples: Answers with labels; empty for a reader that is not fitted.
-        settings: What the reader's class `Settings` declares.
-        parents: Fitted readers by role.
-        seed: Seed of the reader's own generator.
-        actor: The folder of the actor, for a reader whose weights it brings.
+    `examples` are empty for a reader that is not fitted, `parents` fitted readers by role.
 
     Raises:
         ConfigError: There is no such reader, or a setting is missing, unknown, or not allowed.
@@ -193,11 +179,7 @@ def _seen_by(reader: FittedReader, answers: Answers) -> Answers:
 
 
 def log_odds(reader: FittedReader, answers: Answers) -> np.ndarray:
-    """Return the uncalibrated log-odds that a parent gives, float64 [n].
-
-    Raises:
-        ConfigError: The reader has no temperature, so its score is not in log-odds.
-    """
+    """Return the uncalibrated log-odds that a parent gives, float64 [n]; a ConfigError if it has no temperature."""
     temperature(reader)
     return score(reader, answers).score
 
@@ -206,19 +188,12 @@ def calibrated_log_odds(reader: FittedReader, answers: Answers) -> np.ndarray:
     """Return the log-odds that a parent gives, divided by its temperature, float64 [n].
 
     They are never computed from a probability, which may have been rounded to 0 or 1.
-
-    Raises:
-        ConfigError: The reader has no temperature.
     """
     return log_odds(reader, answers) / temperature(reader)
 
 
 def temperature(reader: FittedReader) -> float:
-    """Return the reader's temperature.
-
-    Raises:
-        ConfigError: The reader has none.
-    """
+    """Return the reader's temperature; a ConfigError if it has none."""
     if "temperature" not in reader.weights.notes:
         raise ConfigError(f"parents: {reader.module} gives no log-odds. Expected a reader with a temperature.")
     return float(reader.weights.notes["temperature"])

@@ -92,14 +92,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
 
 
 def contrastive_loss(log_odds: Any, correct: Any, *, likelihood: Loss, settings: Settings) -> Any:
-    """Return the loss of a batch.
-
-    Args:
-        log_odds: Tensor [batch, 2], for the real image and the black one.
-        correct: Tensor [batch], 1.0 for a correct answer and 0.0 for a wrong one.
-        likelihood: The class-weighted cross-entropy.
-        settings: brier_weight, ranking_weight and margin.
-    """
+    """Return the loss of a batch of log-odds [batch, 2], for the real image and the black one, and labels [batch]."""
     p_real, p_black = log_odds.sigmoid().unbind(1)
     brier = (p_real - correct).square().mean()
     shortfall = (settings.margin - (p_real - p_black)).relu() * correct

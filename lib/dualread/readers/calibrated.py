@@ -37,15 +37,8 @@ def platt_notes(
 ) -> dict[str, Any]:
     """Fit the Platt map of `score` [n] on the answers of one partition; return the notes about it.
 
-    Args:
-        score: The scores of the answers.
-        answers: The answers of the partition.
-        reader: The reader that errors name.
-        advice: What to do where there is no map, without a full stop.
-        partition: The role of the answers.
-
-    Raises:
-        CalibrationError: There is no finite map. The message names the reader, the partition and its counts.
+    Where there is no finite map, a CalibrationError names the reader, the partition and its counts, and ends with
+    `advice`, what to do, without a full stop.
     """
     try:
         platt = fit_platt(score, answers.correct)

@@ -32,11 +32,7 @@ _ALLOWED |= dict.fromkeys(_FLAGS, (False, True))
 
 
 def name_of(module: str) -> str:
-    """Return the reader's name in the config: "psr" for the module "readers.psr"; that of another package's module.
-
-    Raises:
-        ConfigError: The module is in another family.
-    """
+    """Return the reader's name in the config: "psr" for the module "readers.psr"; that of another package's module."""
     if plugins.is_foreign(module):
         return module
     family, _, name = module.rpartition(".")
@@ -46,11 +42,7 @@ def name_of(module: str) -> str:
 
 
 def declared(module: str, constant: str) -> Any:
-    """Return what the reader called `module` declares as `constant`, or the default.
-
-    Raises:
-        ConfigError: There is no such reader, or its constant is not a literal.
-    """
+    """Return what the reader called `module` declares as `constant`, a literal, or the default."""
     value = plugins.declared("readers", name_of(module), constant)
     return _DEFAULTS[constant] if value is None else value
 
@@ -66,13 +58,7 @@ def features(reader: str, settings: Wire) -> tuple[str, ...]:
 def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Iterator[str]:
     """Yield what is wrong with a reader's declarations, and where its config entry contradicts them.
 
-    Args:
-        name: The reader.
-        parents: The roles of `parents` in the entry.
-        views: The `views` of the entry.
-
-    Raises:
-        ConfigError: A constant is not a literal.
+    `parents` are the roles in the entry, and `views` its views.
     """
     declarations = {constant: declared(plugins.module_of("readers", name), constant) for constant in _DEFAULTS}
     for problem in _wrong_declarations(name, declarations):

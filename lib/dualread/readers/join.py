@@ -29,20 +29,14 @@ def join_answers(
     *,
     where: str,
 ) -> Answers:
-    """Return the answers in the order of `graded`.
+    """Return the answers in the order of `graded`, the `committed` rows of a graded table without `correct`.
 
     Each answer gets the manifest's row with its sample_id. Under a donor condition this is the question about the
-    source image, which is the one that was asked.
-
-    Args:
-        manifest: A manifest table.
-        graded: The `committed` rows of a graded table, without the column `correct`.
-        index: The features table of the replay; None where no replay is read.
-        source: Returns a named tensor of the replay.
-        where: The shard that errors name.
+    source image, which is the one that was asked. `index` is the features table of the replay, None where none is read,
+    and `source` returns a named tensor of it.
 
     Raises:
-        ArtifactError: An answer occurs twice, or the manifest or the replay lacks an answer.
+        ArtifactError: An answer of the shard `where` occurs twice, or the manifest or the replay lacks it.
     """
     assert "correct" not in graded.columns, "labels must not reach a reader that scores"
     if n_twice := len(graded) - graded.select(KEY).n_unique():

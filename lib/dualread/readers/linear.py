@@ -33,13 +33,10 @@ def one_thread() -> Iterator[None]:
 
 
 def fit_standardization(features: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the mean and the scale of every column of `features` [n, D].
+    """Return the "mean" and the "scale" of every column of `features` [n, D], float64 [D].
 
-    Returns:
-        "mean" and "scale", float64 [D]. The scale is the population standard deviation, and 1 for a constant column.
-
-    Raises:
-        UnfittedError: A state is not finite, as after an overflow.
+    The scale is the population standard deviation, and 1 for a constant column. States that are not finite, as after an
+    overflow, are an UnfittedError.
     """
     if n_bad := int(np.count_nonzero(~np.isfinite(features).all(axis=1))):
         raise UnfittedError(f"the hidden states of {n_bad} of {len(features)} answers hold NaN or infinite values")
@@ -67,19 +64,11 @@ def affine(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
 def fit_linear(
     features: np.ndarray, correct: np.ndarray, offset: np.ndarray, settings: LinearSettings
 ) -> dict[str, np.ndarray]:
-    """Fit a logistic regression on standardized features by full-batch Adam, starting from zero.
+    """Fit a logistic regression on standardized features [n, D] by full-batch Adam, starting from zero.
 
-    The loss is the mean binary cross-entropy of sigmoid(offset + x w + b) plus l2 * ||w||^2. The bias is not penalized
-    and classes are not weighted. Adam has betas (0.9, 0.999) and epsilon 1e-8.
-
-    Args:
-        features: Hidden states [n, D].
-        correct: Labels, bool [n].
-        offset: Log-odds [n] that stay fixed.
-        settings: How they are fitted.
-
-    Returns:
-        "mean" and "scale", float64 [D]; "weight", float64 [1, D]; "bias", float64 [1].
+    The loss is the mean binary cross-entropy of sigmoid(offset + x w + b) plus l2 * ||w||^2, with log-odds `offset` [n]
+    that stay fixed. The bias is not penalized and classes are not weighted. Adam has betas (0.9, 0.999) and epsilon
+    1e-8. The result has "mean" and "scale", float64 [D]; "weight", float64 [1, D]; "bias", float64 [1].
     """
     import torch
     from torch.nn import functional

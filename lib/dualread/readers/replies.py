@@ -40,12 +40,9 @@ def mean_stated(views: Sequence[ViewAnswers]) -> Scores:
 
 
 def choice_log_probs(answers: Answers, names: Sequence[str]) -> np.ndarray:
-    """Return the log-probabilities in nats of the choices `names`, float64 [n, number of names].
+    """Return the log-probabilities in nats of the choices `names` of the only view, float64 [n, number of names].
 
-    An invalid answer is not shown to the actor again; its row is NaN.
-
-    Raises:
-        ConfigError: There is not exactly one view, the view has no choices, or it lacks one of `names`.
+    An invalid answer is not shown to the actor again; its row is NaN. A view without them is a ConfigError.
     """
     view = answers.only_view()
     log_probs = view.choices()
@@ -63,11 +60,8 @@ def choice_log_probs(answers: Answers, names: Sequence[str]) -> np.ndarray:
 def choice_probabilities(log_probs: Mapping[str, np.ndarray], n: int) -> np.ndarray:
     """Return the probability of each choice among all of its question's, float64 [n, choices].
 
-    A choice that a question does not have has NaN.
-
-    Args:
-        log_probs: Per choice, its log-probabilities in nats [n], NaN where a question does not have it.
-        n: The number of questions.
+    `log_probs` has per choice its log-probabilities in nats [n]. NaN there, and here, is a choice that a question does
+    not have.
     """
     values = np.stack([np.full(n, np.nan), *log_probs.values()], axis=1)[:, bool(log_probs) :]
     known = np.where(np.isnan(values), -np.inf, values)

@@ -24,11 +24,7 @@ T = TypeVar("T", bound=Section)
 
 
 def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
-    """Return what `reader` depends on besides its weights.
-
-    Args:
-        reader: A fitted reader.
-        where: The file that errors name.
+    """Return what `reader` depends on besides its weights; `where` is the file that errors name.
 
     Raises:
         ArtifactError: The reader does not say it, because it was fitted by an earlier version of the library; or it
@@ -50,14 +46,9 @@ def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
 def check_plugins(reader: FittedReader, packages: Collection[str], *, where: str, place: str = "") -> None:
     """Check which plugins a reader's file names for its actor; those of scoring are imported when a question is asked.
 
-    Args:
-        reader: A reader that somebody else may have fitted.
-        packages: See `limits.check_plugin`.
-        where: The file that errors name.
-        place: Where in the file the reader is; "" unless it is a parent.
-
     Raises:
-        UntrustedNameError: It names a plugin of another package.
+        UntrustedNameError: It, or a parent at the `place` in its file, names a plugin of a package that is not among
+            `packages` (`limits.check_plugin`).
         ArtifactError: It says something that no study may say.
     """
     if NAME in reader.provenance:
@@ -81,42 +72,26 @@ def check_plugins(reader: FittedReader, packages: Collection[str], *, where: str
 
 
 def all_requirements(reader: FittedReader, *, where: str) -> list[Requirements]:
-    """Return what `reader`, and then the readers on which it builds, depend on.
-
-    Raises:
-        ArtifactError: See `requirements_of`.
-    """
+    """Return what `reader`, and then the readers on which it builds, depend on (`requirements_of`)."""
     of_parents = (needs for parent in reader.parents.values() for needs in all_requirements(parent, where=where))
     return [requirements_of(reader, where=where), *of_parents]
 
 
 def views_read(reader: FittedReader, *, where: str) -> tuple[RequiredView, ...]:
-    """Return the views that `reader`, and the readers on which it builds, read when they score; each once.
-
-    Raises:
-        ArtifactError: See `requirements_of`.
-    """
+    """Return the views that `reader`, and the readers on which it builds, read when they score; each once."""
     views = {view.name: view for needs in all_requirements(reader, where=where) for view in needs.views}
     return tuple(views.values())
 
 
 def states_of(reader: FittedReader, *, where: str) -> States | None:
-    """Return how the states that `reader` was fitted on were read; None if it reads none.
-
-    Raises:
-        ArtifactError: See `requirements_of`.
-    """
+    """Return how the states that `reader` was fitted on were read; None if it reads none."""
     if reader.provenance.get(STATES) is None:
         return None
     return _recorded(reader, STATES, States, f"{where}: the reader does not say how its states were read")
 
 
 def states_of_shard(features: Path, where: str) -> ShardStates:
-    """Return how the states of a shard were read; `features` is its features.safetensors.
-
-    Raises:
-        ArtifactError: The file is damaged, or does not say it.
-    """
+    """Return how the states of a shard, `features`, were read; an ArtifactError if the file does not say it."""
     try:
         return ShardStates.from_spec(read_header(features), "header")
     except ConfigError as error:

@@ -19,11 +19,7 @@ HEAD_FILE = "state_head.safetensors"  # of an actor, beside its checkpoint
 
 
 def weights_of(actor: Path | None) -> Weights:
-    """Return the weights of the head in the folder of an actor.
-
-    Raises:
-        UnfittedError: The actor has none.
-    """
+    """Return the weights of the head in the folder of an actor; an UnfittedError if it has none."""
     if actor is None or not (path := actor / HEAD_FILE).is_file():
         raise UnfittedError(f"the actor has no {HEAD_FILE}: it was trained without such a head")
     return Weights(tensors=read_tensors(path))

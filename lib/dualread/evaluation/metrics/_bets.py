@@ -29,12 +29,9 @@ def log_largest_wealth(
     of answers, and the stake s has the wealth prod over i < t of (1 - s Z_i) after t images. The result is the
     logarithm of max over s of (share of s) * max over t of this wealth, at least log(1) = 0.
 
-    Args:
-        place: int64 [n], the place of each answer's image in the order of the bets, 0 to number of images - 1.
-        level: int64 [n], the place of its confidence among the distinct ones, from 0; ascending.
-        wrong: int64 [n], 1 for a wrong answer and 0 for a right one.
-        target_risk: In [0, 1).
-        most: Largest number of answers to one image, at least that of `place`.
+    Of each answer: `place`, int64 [n], is that of its image in the order of the bets, from 0; `level`, int64 [n], that
+    of its confidence among the distinct ones, ascending from 0; `wrong`, int64 [n], is 1 or 0. An image has at most
+    `most` answers.
     """
     n_answers, n_wrong = running_sums_by(place, np.stack([np.ones_like(wrong), wrong]))
     return log_largest_wealth_after(place, level, n_answers, n_wrong, target_risk=target_risk, most=most)
@@ -45,13 +42,9 @@ def log_largest_wealth_after(
 ) -> np.ndarray:
     """Return what `log_largest_wealth` returns, at each time at which what is bet on changes, float64 [times].
 
-    Args:
-        place: int64 [n], the place in the order of the bets of an image that changes.
-        time: int64 [n], ascending from 0 without gaps. Of several rows with one place and time, the last counts.
-        number: Of its answers, or reports, from then on, [n].
-        loss: Of all of these together, [n], from 0 to `number`.
-        target_risk: In [0, 1).
-        most: The largest `number` that an image can have.
+    The image at `place`, int64 [n], has `number` answers, or reports, from `time` on (int64 [n], ascending from 0
+    without gaps), and the `loss` of all of these together is from 0 to `number`. Of several rows with one place and
+    time, the last counts.
     """
     factors = _log_factors(number, loss, target_risk=target_risk, most=most)
     return np.maximum((largest_prefix_sums(place, time, factors) + np.log(SHARES)[:, np.newaxis]).max(axis=0), 0.0)
@@ -60,11 +53,7 @@ def log_largest_wealth_after(
 def log_largest_wealth_at(n_kept: np.ndarray, n_wrong: np.ndarray, *, target_risk: float, most: int) -> np.ndarray:
     """Return what `log_largest_wealth` returns, for a few thresholds, float64 [thresholds].
 
-    Args:
-        n_kept: int64 [thresholds, images], the answers that are kept, the images in the order of the bets.
-        n_wrong: int64 [thresholds, images], the wrong ones of these.
-        target_risk: In [0, 1).
-        most: Largest number of answers to one image.
+    `n_kept` and `n_wrong`, int64 [thresholds, images], are of images in the order of the bets.
     """
     factors = _log_factors(n_kept, n_wrong, target_risk=target_risk, most=most)
     largest = np.maximum(np.cumsum(factors, axis=-1).max(axis=-1), 0.0)
@@ -78,21 +67,14 @@ def _log_factors(n_kept: np.ndarray, n_wrong: np.ndarray, *, target_risk: float,
 
 
 def largest_prefix_sums(place: np.ndarray, time: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Return the largest prefix sum of a list of numbers that begins with zeros, at each time.
+    """Return the largest prefix sum of a list of numbers that begins with zeros, at each time, float64 [k, times].
 
-    The prefix without any numbers counts, so that no result is below 0. A binary tree over the places has in each node
-    the sum and the largest prefix sum of its part, at each time at which one of its numbers changed. All nodes of one
-    level are made at once from those of the level below: a node's state after a change combines the child that changed
-    with the last state of the other one. A level has at most n states, and at most one per node and time. This takes
-    O(n log(number of places)) time, where a loop over times and places takes O(times * number of places).
-
-    Args:
-        place: int64 [n], the place in the list of a number that changes.
-        time: int64 [n], ascending from 0 without gaps. Of several rows with one place and time, the last counts.
-        value: float64 [k, n], what the number becomes, for k lists.
-
-    Returns:
-        float64 [k, number of times].
+    `value`, float64 [k, n], is what the number at `place` becomes at `time`, as in `log_largest_wealth_after`, for k
+    lists. The prefix without any numbers counts, so that no result is below 0. A binary tree over the places has in
+    each node the sum and the largest prefix sum of its part, at each time at which one of its numbers changed. All
+    nodes of one level are made at once from those of the level below: a node's state after a change combines the child
+    that changed with the last state of the other one. A level has at most n states, and at most one per node and time.
+    This takes O(n log(number of places)) time, where a loop over times and places takes O(times * number of places).
     """
     n_times = time[-1] + 1
     state = place * n_times + time  # by node, and by time inside a node

@@ -10,9 +10,7 @@ from dualread.evaluation.decimals import as_array, as_float64
 def checked_confidence(confidence: npt.ArrayLike, *, name: str = "confidence") -> np.ndarray:
     """Return `confidence` as float64 [n]; a float32 .9 is .9, see `decimals.as_float64`.
 
-    Raises:
-        ValueError: It is not one-dimensional, or holds something else than numbers in [0, 1], such as NaN, a missing or
-            a masked value; the message names the row.
+    It is refused, with the row, if a value is no number in [0, 1], such as NaN, a missing or a masked value.
     """
     array = as_float64(confidence, name=name)
     if array.ndim != 1:
@@ -25,12 +23,7 @@ def checked_confidence(confidence: npt.ArrayLike, *, name: str = "confidence") -
 
 
 def checked_correct(correct: npt.ArrayLike, *, name: str = "correct") -> np.ndarray:
-    """Return `correct` as bool [n]; the integers 0 and 1 are accepted, floats are not, because NaN would become True.
-
-    Raises:
-        ValueError: It is not one-dimensional, or not boolean; of missing and of masked values, the message names the
-            row.
-    """
+    """Return `correct` as bool [n]; the integers 0 and 1 are accepted, floats are not: NaN would become True."""
     array = as_array(correct, name=name)
     if array.ndim != 1:
         raise ValueError(f"{name}: shape {array.shape}, expected one dimension [n].")
@@ -47,15 +40,7 @@ def checked_correct(correct: npt.ArrayLike, *, name: str = "correct") -> np.ndar
 
 
 def checked(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Check both arrays, and that they have the same length and are not empty.
-
-    Returns:
-        `confidence` as float64 [n] and `correct` as bool [n].
-
-    Raises:
-        ValueError: An array is malformed, or the lengths differ.
-        UndefinedMetricError: There are no rows.
-    """
+    """Return both as float64 [n] and bool [n]; they have to be well formed, of one length, and not empty."""
     checked_pair = checked_confidence(confidence), checked_correct(correct)
     same_length(confidence=checked_pair[0], correct=checked_pair[1])
     not_empty(checked_pair[1])
@@ -63,11 +48,7 @@ def checked(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[np.ndarr
 
 
 def checked_groups(values: npt.ArrayLike, *, name: str) -> np.ndarray:
-    """Return a number for the value of every row, int64 [n]: the place of the value among the sorted distinct ones.
-
-    Raises:
-        ValueError: `values` are not one-dimensional, or a value is missing or masked; the message names the row.
-    """
+    """Return a number for the value of every row, int64 [n]: the place of the value among the sorted distinct ones."""
     array = as_array(values, name=name)
     if array.ndim != 1:
         raise ValueError(f"{name}: shape {array.shape}, expected one dimension [n].")
@@ -79,32 +60,20 @@ def checked_groups(values: npt.ArrayLike, *, name: str) -> np.ndarray:
 
 
 def same_length(**arrays: np.ndarray) -> None:
-    """Check that all `arrays` have the same length.
-
-    Raises:
-        ValueError: They have not; the message names the lengths.
-    """
+    """Refuse arrays of different lengths by a ValueError that names these."""
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"lengths differ: {lengths}. Expected one value per row in every array.")
 
 
 def not_empty(array: np.ndarray) -> None:
-    """Check that `array` has rows.
-
-    Raises:
-        UndefinedMetricError: It has none.
-    """
+    """Raise an UndefinedMetricError if `array` has no rows."""
     if len(array) == 0:
         raise UndefinedMetricError("no rows")
 
 
 def both_classes(correct: np.ndarray) -> None:
-    """Check that there are correct and wrong rows in bool [n].
-
-    Raises:
-        UndefinedMetricError: All rows are correct, or all are wrong.
-    """
+    """Raise an UndefinedMetricError if all rows are correct, or all are wrong; `correct` is bool [n]."""
     if correct.all() or not correct.any():
         raise UndefinedMetricError(
             f"one class only: all {len(correct)} rows are {'' if correct.all() else 'in'}correct"

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from operator import lt
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -24,6 +25,7 @@ from dualread.evaluation.statistics.kernels import Kernel
 from dualread.progress import track
 from dualread.seeding import generator
 
+Key = TypeVar("Key")
 __all__ = ["ClusterDraws", "Interval", "image_cluster_replicates", "including", "interval"]
 
 # The number of replicates that are computed at once. A temporary array of a kernel has one value per replicate and row,
@@ -137,38 +139,36 @@ def chunk_of(n_rows: int) -> int:
 
 
 def image_cluster_replicates(
-    kernels: Mapping[str | tuple[str, ...], Kernel], draws: ClusterDraws, *, n_rows: int = 0, chunk: int | None = None
-) -> dict[str, np.ndarray]:
-    """Return the value of every metric in every replicate; all metrics share the same draws.
+    kernels: Mapping[Key, Kernel], draws: ClusterDraws, *, n_rows: int = 0, chunk: int | None = None
+) -> dict[Key, np.ndarray]:
+    """Return the values of every kernel in every replicate; all share the same draws.
 
     Memory depends on rows and images, and not on the replicates, of which only the values are kept. Progress is
     reported if there is much to do.
 
     Args:
-        kernels: By metric, a function from weights to values (see `dualread.evaluation.statistics.kernels`). It takes
-            float64 [n_images, b], how often each image was drawn, and returns float64 [b]; or [k, b] where the key is
-            a tuple of k metrics.
+        kernels: By any key, such as the metric's name, a function from weights to values (see
+            `dualread.evaluation.statistics.kernels`). It takes float64 [n_images, b], how often each image was drawn,
+            and returns float64 [b], or [k, b] for k metrics.
         draws: The draws of the images.
         n_rows: Largest number of rows of a kernel.
         chunk: Largest number of replicates that are computed at once; by default as many as fit into a cache. It has no
             influence on the values.
 
     Returns:
-        By metric, float64 [B], NaN where a replicate has no value.
+        By key, float64 [B], or [k, B], NaN where a replicate has no value; [0] without resamples.
     """
-    replicates = {}
-    for names in kernels:
-        for name in names if isinstance(names, tuple) else (names,):
-            replicates[name] = np.empty(draws.replicates if draws.cluster_ids else 0)
+    replicates: dict[Key, np.ndarray] = {key: np.empty(0) for key in kernels}
     start, n = 0, max(n_rows, len(draws.cluster_ids)) * draws.replicates
     chunk = chunk or chunk_of(max(n_rows, len(draws.cluster_ids)))
     counted = iter(track(range(draws.replicates), draws.replicates, "resamples") if n > _LONG else ())
     for weights in draws.weights(chunk=chunk):
         part = slice(start, start := start + weights.shape[1])
-        for names, kernel in kernels.items():
+        for key, kernel in kernels.items():
             values = kernel(weights)
-            for name, row in zip(names, values, strict=True) if isinstance(names, tuple) else [(names, values)]:
-                replicates[name][part] = row
+            if part.start == 0:
+                replicates[key] = np.empty((*values.shape[:-1], draws.replicates))
+            replicates[key][..., part] = values
         deque(islice(counted, weights.shape[1]), maxlen=0)
     deque(counted, maxlen=0)
     return replicates

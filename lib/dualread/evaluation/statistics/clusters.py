@@ -44,10 +44,7 @@ def degrees_of_freedom(sizes: np.ndarray) -> float:
 
     They are tr(B)^2 / tr(B^2) with B_gh = sqrt(a_g a_h) (n_g [g = h] - n_g n_h / N) and a_g = 1 / (1 - n_g / N), the
     covariance of adjusted residual sums of independent rows. B is diagonal but for a part of rank one, so that its
-    traces are sums over clusters.
-
-    Args:
-        sizes: Number of rows of each cluster, [n]; clusters without rows do not count.
+    traces are sums over clusters. Clusters without rows do not count.
     """
     held = np.sort(sizes[sizes > 0]).astype(np.float64)
     if len(held) < 2:
@@ -157,11 +154,8 @@ def jackknife_kernel(kernel: Kernel, sizes: np.ndarray) -> Kernel:
     """Return a linear kernel, whose replicates have the variance of the delete-one-cluster jackknife.
 
     Its value changes with every further draw of a cluster by sqrt((G - 1) / G) times what leaving it out changes. The
-    differences of two such kernels on the same clusters have the variance of the difference's jackknife.
-
-    Args:
-        kernel: Of a metric, or of several; undefined replicates are NaN.
-        sizes: Number of rows of each cluster, float64 [n].
+    differences of two such kernels on the same clusters have the variance of the difference's jackknife. `sizes` are
+    the numbers of rows of each cluster.
     """
     held = np.flatnonzero(sizes)
     order = held[np.argsort(-sizes[held], kind="stable")]

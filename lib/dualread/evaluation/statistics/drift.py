@@ -61,11 +61,6 @@ class Drift:
 def drift(before: ConfidenceSample, now: ConfidenceSample, *, shift: float = SHIFT) -> Drift:
     """Compare the confidences of served answers with those of the validation answers.
 
-    Args:
-        before: The validation answers.
-        now: The served ones.
-        shift: By how much log-odds are lower in the drift whose power is wanted; above 0.
-
     Raises:
         UndefinedMetricError: One of the samples has fewer than `FEWEST_IMAGES` images, or all confidences are equal.
     """
@@ -146,11 +141,7 @@ def write_validation(folder: Path, confidences: Mapping[str, tuple[Sequence[floa
 
 
 def read_validation(folder: Path, method: str) -> ConfidenceSample:
-    """Return what `write_validation` wrote about a method.
-
-    Raises:
-        ArtifactError: There is no such file, it is damaged, or it has no confidences of this method.
-    """
+    """Return what `write_validation` wrote about a method; an ArtifactError says why there is nothing to read."""
     file = folder / VALIDATION
     try:
         rows = pl.read_csv(file, schema={"method": pl.String, "image": pl.Int64, "confidence": pl.Float64})

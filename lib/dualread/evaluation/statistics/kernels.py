@@ -31,12 +31,9 @@ _MOST_ROWS = 2**27
 
 
 def mean_kernel(values: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
-    """Return the kernel of the mean of `values`: of accuracy, Brier score, and HCE.
+    """Return the kernel of the mean of `values`, float64 [n]: of accuracy, Brier score, and HCE.
 
-    Args:
-        values: float64 [n], one value per row of the set that is averaged.
-        cluster: int [n], the row's image, in [0, n_clusters).
-        n_clusters: Number of images from which a replicate draws; some may have no row in the set.
+    `cluster`, int [n], is each row's image in [0, n_clusters); a replicate may draw images that have no row.
     """
     counts = _rows_of(cluster, n_clusters)
     scale = _scale(n_clusters * counts.max(initial=0.0) * np.abs(values).max(initial=0.0))
@@ -51,12 +48,7 @@ def mean_kernel(values: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Ker
 
 
 def linear_kernel(value: float, change: np.ndarray) -> Kernel:
-    """Return the kernel of a metric that changes by `change` with every further draw of an image.
-
-    Args:
-        value: The metric on the images themselves.
-        change: float64 [n_clusters].
-    """
+    """Return the kernel of a metric: `value` on the images themselves, and `change` more with every further draw."""
     scale = _scale(len(change) * np.abs(change).max(initial=0.0))
     steps = np.rint(change * scale)
     return lambda weights: value + (steps @ weights - steps.sum()) / scale

@@ -34,11 +34,8 @@ class Settings(Section):
 
 
 def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[bool | None]:
-    """See `base`.
-
-    Raises:
-        DataError: A row is not as described above, two rows give a claim different labels, or there are labels for
-            these reports and not one of them is of a claim.
+    """See `base`. A DataError names a row that is not as described above, two labels of one claim, or labels that are
+    all of no claim of these reports.
     """
     labels: dict[tuple[str, str, str], bool] = {}
     for number, row in enumerate(rows_of(source, ("question", "text"), ("condition", "label"), str(settings.path)), 1):
@@ -63,11 +60,7 @@ def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[
 
 
 def label_of(cell: str | None, where: str) -> bool | None:
-    """Return what a cell says, None where it is empty; tables with missing numbers have 1.0 and 0.0.
-
-    Raises:
-        DataError: It says something else; `where` is what the error names.
-    """
+    """Return what a cell says, None where it is empty; tables with missing numbers have 1.0 and 0.0."""
     word = (cell or "").strip().lower().removesuffix(".0")
     if word and word not in (*_TRUE, *_FALSE):
         raise DataError(

@@ -16,13 +16,7 @@ Answer: {answer}"""
 
 
 def question(question: str, answer: str, references: Sequence[str]) -> str:
-    """Return what the model is asked.
-
-    Args:
-        question: The question about the image.
-        answer: The answer that is judged.
-        references: The accepted answers, at least one.
-    """
+    """Return what the model is asked; `references` are the accepted answers, at least one."""
     return _TEXT.format(
         which="the reference answer" if len(references) == 1 else "one of the reference answers",
         question=quoted(question),

@@ -56,29 +56,17 @@ def divided(
     thinking_ends: str | None,
     where: str,
 ) -> list[list[Span]]:
-    """Return the claims of completions as a plugin divides them.
+    """Return the claims of completions, (sample_id, text) each, as a plugin divides them; errors name `where`.
 
-    Args:
-        module: The plugin.
-        texts: (sample_id, text of the completion) of each.
-        settings: The plugin's settings.
-        source: The rows of the table that it reads, if it reads one.
-        thinking_ends: What ends the thinking; None where completions do not think.
-        where: What errors name.
-
-    Raises:
-        DataError: The table or the claims are not as expected.
+    `source` has the rows of the table that it reads, if it reads one; `thinking_ends` is None where completions do not
+    think. A DataError says that the table or the claims are not as expected.
     """
     reports = [Report.of(sample_id, text, thinking_ends) for sample_id, text in texts]
     return checked_spans(reports, module.spans(reports, settings, source), where)
 
 
 def checked_spans(reports: Sequence[Report], spans: Sequence[Sequence[Span]], where: str) -> list[list[Span]]:
-    """Return what a plugin says of some reports.
-
-    Raises:
-        DataError: There is not one list per report, or claims of a report overlap, lie outside its text, or are empty.
-    """
+    """Return what a plugin says of reports; a DataError names claims that overlap, lie outside, or are empty."""
     if len(spans) != len(reports):
         raise DataError(f"{where}: {len(spans)} lists of claims for {len(reports)} reports. Expected one per report.")
     for report, of_report in zip(reports, spans, strict=True):
@@ -97,14 +85,8 @@ def checked_spans(reports: Sequence[Report], spans: Sequence[Sequence[Span]], wh
 def rows_of(source: pl.DataFrame | None, required: Iterable[str], optional: Iterable[str], what: str) -> list[dict]:
     """Return the rows of a table that a study names, as texts; cells that are empty are None.
 
-    Args:
-        source: The table; None if the study names none.
-        required: Columns that it must have, with a value in every row.
-        optional: Columns that it may have; the others are ignored.
-        what: What errors call it.
-
-    Raises:
-        DataError: A column is missing, or a required value.
+    `required` columns have a value in every row, `optional` ones may be there, others are ignored; errors call the
+    table `what`. Without a table there are no rows.
     """
     if source is None:
         return []

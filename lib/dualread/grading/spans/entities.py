@@ -28,11 +28,7 @@ class Settings(Section):
 
 
 def spans(reports: Sequence[Report], settings: Settings, source: Any) -> list[list[Span]]:
-    """See `base`.
-
-    Raises:
-        DataError: A row is not as described above, or entities of a report overlap.
-    """
+    """See `base`; a DataError names a row that is not as described above, or entities that overlap."""
     rows = rows_of(source, ("question", "start", "end"), ("text", "report"), settings.path)
     by_question: dict[str, list[tuple[int, dict]]] = {}
     for number, row in enumerate(rows, start=1):

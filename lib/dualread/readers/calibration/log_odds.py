@@ -19,11 +19,7 @@ def sigmoid(log_odds: npt.ArrayLike) -> np.ndarray:
 
 
 def log_odds(probability: npt.ArrayLike) -> np.ndarray:
-    """Return log(p / (1 - p)) as float64: -inf at 0, +inf at 1, without clipping.
-
-    Raises:
-        ValueError: A probability is NaN or outside [0, 1].
-    """
+    """Return log(p / (1 - p)) as float64: -inf at 0, +inf at 1, without clipping; others are a ValueError."""
     values = np.asarray(probability, dtype=np.float64)
     if not ((values >= 0.0) & (values <= 1.0)).all():
         bad = values[~((values >= 0.0) & (values <= 1.0))]
@@ -34,10 +30,9 @@ def log_odds(probability: npt.ArrayLike) -> np.ndarray:
 
 
 def mean_cross_entropy(log_odds: npt.ArrayLike, correct: npt.ArrayLike) -> float:
-    """Return the mean binary cross-entropy in nats, from the log-odds: mean of softplus(l) - z l.
+    """Return the mean binary cross-entropy in nats, from the log-odds: mean of softplus(-l) or softplus(l).
 
-    It is computed as softplus(-l) for z = 1 and softplus(l) for z = 0. This needs neither a subtraction nor a
-    probability, which would round.
+    This needs neither a subtraction nor a probability, which would round.
     """
     values = np.asarray(log_odds, dtype=np.float64)
     return float(np.mean(np.logaddexp(0.0, np.where(np.asarray(correct, dtype=np.bool_), -values, values))))
@@ -45,11 +40,6 @@ def mean_cross_entropy(log_odds: npt.ArrayLike, correct: npt.ArrayLike) -> float
 
 def checked_fit_input(score: npt.ArrayLike, correct: npt.ArrayLike, *, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Return scores (float64 [n]) and labels (bool [n]), sorted so that a fit does not depend on the order of rows.
-
-    Args:
-        score: Scores [n].
-        correct: bool [n].
-        what: The function that errors name.
 
     Raises:
         ValueError: The shapes differ, or `correct` is not boolean.
