@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.columns import Columns, on_columns
-from dualread.evaluation.metric import AnswerMetric, BuildKernel, Metric
+from dualread.evaluation.columns import Columns, OfColumns, on_columns
+from dualread.evaluation.metric import AnswerMetric, BuildKernel
 from dualread.evaluation.metrics import calibration_chance, calibration_error, discrimination, selective
 from dualread.evaluation.statistics.clusters import Clusters, effective_number, undefined_kernel
 from dualread.evaluation.statistics.kernels import Kernel, error_kernel, linear_kernel, mean_kernel, rank_kernel
@@ -25,8 +25,7 @@ from dualread.evaluation.statistics.t_replicates import (
 )
 
 # It needs random signs, so that `estimates` computes it, and its mean over data sets says nothing.
-ECE_NOISE_FLOOR = Metric(name="ece15_noise_floor", is_count=True)
-NOISE_FLOOR = ECE_NOISE_FLOOR.name
+NOISE_FLOOR = "ece15_noise_floor"
 
 
 # What a source of confidences can express: how often it gives a valid value, and how many different values. Unique
@@ -94,13 +93,6 @@ def _log_losses(answers: Columns, image: np.ndarray, n_images: int) -> Kernel:
     return mean_kernel(losses, image, n_images) if np.isfinite(losses).all() else undefined_kernel
 
 
-def _brier_part(part: str, head: str, **declared: Any) -> AnswerMetric:
-    def value(rows: Columns) -> float:
-        return getattr(calibration_error.brier_parts(rows["confidence"], rows["correct"]), part)
-
-    return AnswerMetric(name=f"brier_{part}", head=head, value=value, is_of_probabilities=True, **declared)
-
-
 def _squared_calibration_error(answers: Columns, image: np.ndarray, n_images: int) -> Kernel:
     """Return the kernel of the squared calibration error: linear, with the variance of the jackknife over images."""
     # On a resample, pairs of one image with its copy would be no pairs of two images. Therefore each image changes the
@@ -129,6 +121,23 @@ def _is_confidently_wrong(rows: Columns) -> np.ndarray:
     return (rows["confidence"] >= selective.HIGH_CONFIDENCE) & ~rows["correct"]
 
 
+def _ranked(name: str, head: str, metric: Callable[..., float], **declared: Any) -> AnswerMetric:
+    """Declare a metric of confidences, of which the order alone counts, and of which answers are correct."""
+    return AnswerMetric(name=name, head=head, value=on_columns(metric, "confidence", "correct"), **declared)
+
+
+def _calibrated(name: str, head: str, metric: Callable[..., float], **declared: Any) -> AnswerMetric:
+    """Declare one for which confidences have to be probabilities."""
+    return _ranked(name, head, metric, is_of_probabilities=True, **declared)
+
+
+def _brier_part(part: str, head: str, **declared: Any) -> AnswerMetric:
+    parts = calibration_error.brier_parts
+    return _calibrated(f"brier_{part}", head, lambda *columns: getattr(parts(*columns), part), **declared)
+
+
+_RANKS = {"kernel": _ranks, "spread": spread_of_ranks}
+
 ACCURACY = AnswerMetric(
     name="accuracy",
     head="Acc.",
@@ -139,15 +148,7 @@ ACCURACY = AnswerMetric(
     kernel=_mean_of(_is_correct),
     spread=spread_of_losses,
 )
-AUROC = AnswerMetric(
-    name="auroc",
-    head="AUROC",
-    better="higher",
-    value=on_columns(discrimination.auroc, "confidence", "correct"),
-    kernel=_ranks,
-    spread=spread_of_ranks,
-    is_stored=True,
-)
+AUROC = _ranked("auroc", "AUROC", discrimination.auroc, better="higher", **_RANKS, is_stored=True)
 WITHIN_QUESTION_AUROC = AnswerMetric(
     name="within_question_auroc",
     better="higher",
@@ -155,13 +156,7 @@ WITHIN_QUESTION_AUROC = AnswerMetric(
         rows["confidence"], rows["correct"], rows.codes("question_key")
     ),
 )
-ECE = AnswerMetric(
-    name="ece15",
-    head="ECE",
-    better="lower",
-    value=on_columns(calibration_error.ece, "confidence", "correct"),
-    is_of_probabilities=True,
-)
+ECE = _calibrated("ece15", "ECE", calibration_error.ece, better="lower")
 SQUARED_CALIBRATION_ERROR = AnswerMetric(
     name="squared_calibration_error",
     head="CE²",
@@ -174,159 +169,95 @@ SQUARED_CALIBRATION_ERROR = AnswerMetric(
     is_signed=True,
     is_stored=True,
 )
-BRIER = AnswerMetric(
-    name="brier",
-    head="Brier",
+BRIER = _calibrated(
+    "brier",
+    "Brier",
+    calibration_error.brier,
     better="lower",
-    value=on_columns(calibration_error.brier, "confidence", "correct"),
     kernel=_mean_of(lambda rows: (rows["confidence"] - rows["correct"]) ** 2),
     spread=spread_of_losses,
-    is_of_probabilities=True,
     is_stored=True,
 )
-AURC = AnswerMetric(
-    name="aurc",
-    head="AURC",
+AURC = _ranked("aurc", "AURC", selective.aurc, better="lower", **_RANKS, is_skewed=True)
+HCE = _calibrated(
+    "hce90",
+    "HCE@.9",
+    selective.hce,
     better="lower",
-    value=on_columns(selective.aurc, "confidence", "correct"),
-    kernel=_ranks,
-    spread=spread_of_ranks,
-    is_skewed=True,
-)
-HCE = AnswerMetric(
-    name="hce90",
-    head="HCE@.9",
-    better="lower",
-    value=on_columns(selective.hce, "confidence", "correct"),
     counts=_is_confidently_wrong,
     kernel=_mean_of(_is_confidently_wrong),
     spread=spread_of_losses,
-    is_of_probabilities=True,
     is_skewed=True,
 )
-CALIBRATION_IN_THE_LARGE = AnswerMetric(
-    name="calibration_in_the_large",
-    head="In the large",
-    value=on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"),
-    is_of_probabilities=True,
+CALIBRATION_IN_THE_LARGE = _calibrated(
+    "calibration_in_the_large", "In the large", calibration_error.calibration_in_the_large
 )
-CALIBRATION_SLOPE = AnswerMetric(
-    name="calibration_slope",
-    head="Slope",
-    value=on_columns(calibration_error.calibration_slope, "confidence", "correct"),
-    is_of_probabilities=True,
-)
+CALIBRATION_SLOPE = _calibrated("calibration_slope", "Slope", calibration_error.calibration_slope)
 # A difference of metrics of ranks rests on the images with the rarer kind of answer.
-IMAGES_WITH_RIGHT = AnswerMetric(
-    name="images_with_right",
-    value=lambda rows: float(rows.n_distinct("cluster_id", rows["correct"])),
-    is_count=True,
-)
-IMAGES_WITH_WRONG = AnswerMetric(
-    name="images_with_wrong",
-    value=lambda rows: float(rows.n_distinct("cluster_id", ~rows["correct"])),
-    is_count=True,
-)
-IMAGES_IN_EFFECT = AnswerMetric(
-    name="images_in_effect",
-    value=lambda rows: effective_number(np.bincount(rows.codes("cluster_id"))),
-    is_count=True,
-)
+_IMAGES: dict[str, OfColumns] = {
+    "images_with_right": lambda rows: float(rows.n_distinct("cluster_id", rows["correct"])),
+    "images_with_wrong": lambda rows: float(rows.n_distinct("cluster_id", ~rows["correct"])),
+    "images_in_effect": lambda rows: effective_number(np.bincount(rows.codes("cluster_id"))),
+}
+IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG, IMAGES_IN_EFFECT = _COUNTS = [
+    AnswerMetric(name=name, value=value, is_count=True) for name, value in _IMAGES.items()
+]
 
 # In the order of the metrics table; `FURTHER_METRICS` follow.
 ANSWER_METRICS: dict[str, AnswerMetric] = {
     metric.name: metric
     for metric in (
         *(ACCURACY, AUROC, WITHIN_QUESTION_AUROC, ECE, SQUARED_CALIBRATION_ERROR, BRIER, AURC, HCE),
-        *(CALIBRATION_IN_THE_LARGE, CALIBRATION_SLOPE, *CHANNEL_METRICS.values()),
-        *(IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG, IMAGES_IN_EFFECT),
+        *(CALIBRATION_IN_THE_LARGE, CALIBRATION_SLOPE, *CHANNEL_METRICS.values(), *_COUNTS),
     )
 }
 
 # Metrics that others report besides: `dualread evaluate` has them all, a study those that its `metrics.further` names.
 # Functions of AURC and accuracy, and those of bins, which contain an error by chance, have no intervals of their own.
-ECE_EQUAL_MASS = AnswerMetric(
-    name="ece15_equal_mass",
-    head="ECE, equal mass",
-    better="lower",
-    value=on_columns(calibration_error.ece_equal_mass, "confidence", "correct"),
-    is_of_probabilities=True,
-)
-LOG_LOSS = AnswerMetric(
-    name="log_loss",
-    head="Log loss",
-    better="lower",
-    value=on_columns(calibration_error.log_loss, "confidence", "correct"),
-    kernel=_log_losses,
-    spread=spread_of_log_losses,
-    is_of_probabilities=True,
-    is_skewed=True,
-    largest=inf,
-)
-BRIER_PARTS = (
-    _brier_part("reliability", "Brier rel.", better="lower"),
-    _brier_part("resolution", "Brier res.", better="higher", is_signed=True),
-    _brier_part("uncertainty", "Brier unc.", is_of_actor=True),
-)
-AUPR_ERRORS = AnswerMetric(
-    name="aupr_errors",
-    head="AUPR-E",
-    better="higher",
-    value=on_columns(discrimination.aupr_errors, "confidence", "correct"),
-    kernel=_errors,
-    spread=spread_of_ranks,
-)
-ERROR_RATE = AnswerMetric(
-    name="error_rate",
-    head="Err.",
-    better="lower",
-    is_of_actor=True,
-    value=lambda rows: discrimination.accuracy(~rows["correct"]),
-    counts=lambda rows: ~rows["correct"],
-)
-FPR_AT_95_TPR = AnswerMetric(
-    name="fpr_at_95_tpr",
-    head="FPR@95",
-    better="lower",
-    value=on_columns(discrimination.fpr_at_95_tpr, "confidence", "correct"),
-    kernel=_errors,
-    spread=spread_at_tpr,
-    is_skewed=True,
-)
-AUARC = AnswerMetric(
-    name="auarc",
-    head="AUARC",
-    better="higher",
-    value=on_columns(selective.auarc, "confidence", "correct"),
-)
-E_AURC = AnswerMetric(
-    name="e_aurc",
-    head="E-AURC",
-    better="lower",
-    value=on_columns(selective.e_aurc, "confidence", "correct"),
-    kernel=_ranks,
-    spread=spread_of_ranks,
-    is_skewed=True,
-)
-PREDICTION_REJECTION_RATIO = AnswerMetric(
-    name="prediction_rejection_ratio",
-    head="PRR",
-    better="higher",
-    value=on_columns(selective.prediction_rejection_ratio, "confidence", "correct"),
-    is_signed=True,
-)
-CONFIDENCE_ENTROPY = AnswerMetric(
-    name="confidence_entropy",
-    head="Entropy",
-    value=confidence_entropy,
-    largest=inf,
-)
-
+CONFIDENCE_ENTROPY = AnswerMetric(name="confidence_entropy", head="Entropy", value=confidence_entropy, largest=inf)
 FURTHER_METRICS: dict[str, AnswerMetric] = {
     metric.name: metric
     for metric in (
-        *(ECE_EQUAL_MASS, LOG_LOSS, *BRIER_PARTS),
-        *(AUPR_ERRORS, ERROR_RATE, FPR_AT_95_TPR, AUARC, E_AURC, PREDICTION_REJECTION_RATIO, CONFIDENCE_ENTROPY),
+        _calibrated("ece15_equal_mass", "ECE, equal mass", calibration_error.ece_equal_mass, better="lower"),
+        _calibrated(
+            "log_loss",
+            "Log loss",
+            calibration_error.log_loss,
+            better="lower",
+            kernel=_log_losses,
+            spread=spread_of_log_losses,
+            is_skewed=True,
+            largest=inf,
+        ),
+        _brier_part("reliability", "Brier rel.", better="lower"),
+        _brier_part("resolution", "Brier res.", better="higher", is_signed=True),
+        _brier_part("uncertainty", "Brier unc.", is_of_actor=True),
+        _ranked(
+            "aupr_errors", "AUPR-E", discrimination.aupr_errors, better="higher", kernel=_errors, spread=spread_of_ranks
+        ),
+        AnswerMetric(
+            name="error_rate",
+            head="Err.",
+            better="lower",
+            is_of_actor=True,
+            value=lambda rows: discrimination.accuracy(~rows["correct"]),
+            counts=lambda rows: ~rows["correct"],
+        ),
+        _ranked(
+            "fpr_at_95_tpr",
+            "FPR@95",
+            discrimination.fpr_at_95_tpr,
+            better="lower",
+            kernel=_errors,
+            spread=spread_at_tpr,
+            is_skewed=True,
+        ),
+        _ranked("auarc", "AUARC", selective.auarc, better="higher"),
+        _ranked("e_aurc", "E-AURC", selective.e_aurc, better="lower", **_RANKS, is_skewed=True),
+        _ranked(
+            "prediction_rejection_ratio", "PRR", selective.prediction_rejection_ratio, better="higher", is_signed=True
+        ),
+        CONFIDENCE_ENTROPY,
     )
 }
 ALL_METRICS = ANSWER_METRICS | FURTHER_METRICS

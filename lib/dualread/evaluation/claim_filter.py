@@ -29,17 +29,6 @@ from dualread.evaluation.statistics.jackknife import Variance
 from dualread.evaluation.statistics.proportion import share_interval
 from dualread.evaluation.statistics.t_intervals import Limits, logit_interval
 
-__all__ = [
-    "LOSSES",
-    "RATES",
-    "LabeledClaims",
-    "certified_filter",
-    "filter_p_values",
-    "filter_rates",
-    "mean_interval",
-    "report_losses",
-]
-
 # The loss of reports, given how many claims are kept of each, and how many of these are unsupported.
 LOSSES: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "share": lambda n_kept, n_unsupported: n_unsupported / np.maximum(n_kept, 1),

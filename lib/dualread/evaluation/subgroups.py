@@ -45,8 +45,6 @@ from dualread.evaluation.statistics.proportion import ALPHA, share_interval
 from dualread.evaluation.statistics.t_intervals import Limits
 from dualread.evaluation.thresholds import CERTIFIED, Confidences, judged, metric_name, threshold
 
-__all__ = ["FEWEST", "by_group", "certified_rows", "worst_groups"]
-
 FEWEST = 10  # clusters of a group that has intervals
 _GROUP = "group"
 _METRICS: Mapping[str, Metric] = {**ALL_METRICS, **PAIR_METRICS}

@@ -2,14 +2,6 @@
 
 import numpy as np
 
-__all__ = [
-    "largest_prefix_sums",
-    "log_largest_wealth",
-    "log_largest_wealth_after",
-    "log_largest_wealth_at",
-    "running_sums_by",
-]
-
 # Stakes as shares of the largest one that cannot lose more than everything, and how the capital is divided among them.
 # Large stakes win where nearly all answers are correct or images have many answers, which is where few images decide;
 # small ones where the risk is close to the target and there are many images.

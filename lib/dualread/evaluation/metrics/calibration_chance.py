@@ -18,8 +18,6 @@ from dualread.evaluation.metrics._checks import checked, checked_confidence, che
 from dualread.evaluation.metrics.calibration_error import N_BINS, bins
 from dualread.seeding import generator
 
-__all__ = ["SIGNS", "ece_noise_floor", "is_by_chance", "leave_one_image_out", "squared_calibration_error"]
-
 # Number of random signs per image. Together with the ECE itself they are 1,000 values, and 50 are above the 950th.
 SIGNS = 999
 _RANK = 950

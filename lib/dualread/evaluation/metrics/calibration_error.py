@@ -10,20 +10,6 @@ import scipy  # loads its submodules when they are first used, so that importing
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._checks import both_classes, checked, checked_confidence
 
-__all__ = [
-    "N_BINS",
-    "BrierParts",
-    "bins",
-    "brier",
-    "brier_parts",
-    "calibration_in_the_large",
-    "calibration_slope",
-    "ece",
-    "ece_equal_mass",
-    "equal_mass_bins",
-    "log_loss",
-]
-
 N_BINS = 15
 
 

@@ -15,8 +15,6 @@ from dualread.evaluation.metrics._checks import (
     same_length,
 )
 
-__all__ = ["accuracy", "aupr_errors", "auroc", "fpr_at_95_tpr", "within_question_auroc"]
-
 
 def accuracy(correct: npt.ArrayLike) -> float:
     """Return the accuracy of the actor: the share of correct rows.

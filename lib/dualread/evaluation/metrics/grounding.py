@@ -17,21 +17,6 @@ import numpy.typing as npt
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._checks import checked_confidence, checked_correct, not_empty, same_length
 
-__all__ = [
-    "ENOUGH_IMAGES",
-    "FEW_IMAGES_OF",
-    "MINIMUM_IMAGES",
-    "Power",
-    "decisive",
-    "natural_ccg_auc",
-    "power",
-    "preference",
-    "strict_ccg_auc",
-    "strict_decisive",
-    "vbr",
-    "vrs",
-]
-
 # A decisive set with fewer distinct source images, or fewer distinct donor images, is underpowered.
 MINIMUM_IMAGES = 30
 # About so many images on both sides tell a CCG-AUC of .6 from .5 in 80% of samples: simulated, 74% with one pair per

@@ -28,16 +28,6 @@ from dualread.evaluation.metrics._bets import log_largest_wealth, log_largest_we
 from dualread.evaluation.metrics._checks import checked, checked_correct, checked_groups, same_length
 from dualread.seeding import generator
 
-__all__ = [
-    "DELTA",
-    "certified_threshold",
-    "certifies_any",
-    "order_of_bets",
-    "risk_p_values",
-    "smallest_certified",
-    "starts",
-]
-
 DELTA = 0.1
 
 

@@ -7,19 +7,6 @@ from dualread.errors import UndefinedMetricError
 from dualread.evaluation.decimals import as_number
 from dualread.evaluation.metrics._checks import both_classes, checked, checked_confidence, not_empty
 
-__all__ = [
-    "HIGH_CONFIDENCE",
-    "auarc",
-    "aurc",
-    "coverage",
-    "e_aurc",
-    "hce",
-    "kept_risk",
-    "prediction_rejection_ratio",
-    "risks",
-    "threshold",
-]
-
 HIGH_CONFIDENCE = 0.9
 
 

@@ -21,8 +21,6 @@ import numpy as np
 
 from dualread.evaluation.statistics.kernels import Kernel, linear_kernel
 
-__all__ = ["Clusters", "InEffect", "degrees_of_freedom", "effective_number", "in_unit", "undefined_kernel"]
-
 # Uneven images that are worth fewer equal ones have no interval. Sizes do not tell how far rows of an image depend on
 # each other, on which the width hangs there: simulated intervals cover in 70 to 94% where one image of two has nearly
 # all rows, and in up to 100% where three of fifty have three quarters.
