@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,20 +19,12 @@ class Columns:
     """Joined rows, column by column, for the many metrics that read the same few columns.
 
     Reading a column of a data frame can take longer than computing a metric from it. Therefore each column is turned
-    into an array once, each mask is computed once, and a subset takes its rows from the arrays of the whole. The
-    functions return of named columns what the methods `[]`, `codes`, `cluster` and `cluster_numbers` do.
+    into an array once, each mask is computed once, and a subset takes its rows from the arrays of the whole: `read`
+    returns for a method, a column, and what else the method is given, an array whose last axis is the rows.
     """
 
-    def __init__(
-        self,
-        n: int,
-        column: Callable[[str], np.ndarray],
-        codes: Callable[[str], np.ndarray],
-        cluster: Callable[[str, ClusterDraws], np.ndarray],
-        numbers: Callable[[tuple[str, ...]], np.ndarray],
-    ) -> None:
-        self._n = n
-        self._column, self._codes, self._cluster, self._numbers = column, codes, cluster, numbers
+    def __init__(self, n: int, read: Callable[..., np.ndarray]) -> None:
+        self._n, self._read = n, read
         self._known: dict[object, Any] = {}
 
     @classmethod
@@ -40,39 +32,23 @@ class Columns:
         """Return the columns of a data frame."""
         # Many rows have the same texts: of a million rows, names of images alone take 100 MB as texts.
         frame = frame.with_columns(pl.col(pl.String).exclude("sample_id").cast(pl.Categorical))
-
-        def codes(name: str) -> np.ndarray:
-            return frame[name].to_physical().to_numpy().astype(np.int64)
-
-        def cluster(name: str, draws: ClusterDraws) -> np.ndarray:
-            # Finding images by their name takes long, so that only one row of each image is looked up.
-            of_rows = codes(name)
-            row = np.zeros(of_rows.max(initial=-1) + 1, dtype=np.int64)
-            row[of_rows] = np.arange(len(of_rows))
-            return draws.cluster_of(frame[name][row].cast(pl.String))[of_rows] if len(of_rows) else of_rows
-
-        def numbers(names: tuple[str, ...]) -> np.ndarray:
-            images = pl.concat(frame[name].unique().cast(pl.String).alias("image") for name in names)
-            known = pl.Enum(images.unique().sort())
-            return np.stack([frame[name].cast(known).to_physical().to_numpy().astype(np.int64) for name in names])
-
-        # None of these refers to the columns, which are therefore freed as soon as nobody needs them.
-        return cls(len(frame), lambda name: _array(frame[name]), codes, cluster, numbers)
+        # The function does not refer to the columns, which are therefore freed as soon as nobody needs them.
+        return cls(len(frame), lambda method, *names: _READ[method](frame, *names))
 
     def __len__(self) -> int:
         return self._n
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the values of a column, [n]."""
-        return self.once(name, partial(self._column, name))
+        return self._array("values", name)
 
     def mask(self, mask: "Mask") -> np.ndarray:
         """Return the rows that `mask` chooses, bool [n]."""
         return self.once(mask, lambda: mask(self))
 
     def codes(self, name: str) -> np.ndarray:
-        """Return integers for the values of a column, int [n]; equal values have equal integers."""
-        return self.once(("codes", name), lambda: self._codes(name))
+        """Return small integers >= 0 for the values of a column, int [n]; equal values have equal integers."""
+        return self._array("codes", name)
 
     def n_distinct(self, name: str, chosen: np.ndarray) -> int:
         """Return the number of distinct values of a column in the rows `chosen` (bool [n])."""
@@ -80,34 +56,24 @@ class Columns:
 
     def cluster(self, name: str, draws: ClusterDraws) -> np.ndarray:
         """Return the cluster indices in `draws` of the images in a column, int64 [n]."""
-        return self.once(("cluster", name, draws.cluster_ids), lambda: self._cluster(name, draws))
+        return self._array("cluster", name, draws)
 
     def cluster_numbers(self, *names: str) -> np.ndarray:
         """Return numbers for the images in several columns, int64 [columns, n], in the order of the images' names.
 
         Equal images have equal numbers, whatever their column. A part of the rows has the numbers of the whole.
         """
-        return self.once(("numbers", names), lambda: self._numbers(names))
+        return self._array("cluster_numbers", *names)
 
     def where(self, chosen: np.ndarray) -> "Columns":
         """Return the rows `chosen`: a mask, bool [n], or the places of rows, int [m]."""
-        return Columns(
-            int(np.count_nonzero(chosen)) if chosen.dtype == np.bool_ else len(chosen),
-            lambda name: self[name][chosen],
-            lambda name: self.codes(name)[chosen],
-            lambda name, draws: self.cluster(name, draws)[chosen],
-            lambda names: self.cluster_numbers(*names)[:, chosen],
-        )
+        n = int(np.count_nonzero(chosen)) if chosen.dtype == np.bool_ else len(chosen)
+        return Columns(n, lambda *what: self._array(*what)[..., chosen])
 
     def in_order(self, order: np.ndarray) -> "Columns":
         """Return the rows at the places `order`, int [n]; unlike `where`, it does not keep the columns of self."""
-        return Columns(
-            len(order),
-            lambda name: self._column(name)[order],
-            lambda name: self._codes(name)[order],
-            lambda name, draws: self._cluster(name, draws)[order],
-            lambda names: self._numbers(names)[:, order],
-        )
+        read = self._read
+        return Columns(len(order), lambda *what: read(*what)[..., order])
 
     def once(self, key: object, find: Callable[[], T]) -> T:
         """Return what `find` returns, and compute it once."""
@@ -115,9 +81,13 @@ class Columns:
             self._known[key] = find()
         return self._known[key]
 
+    def _array(self, *what: Any) -> np.ndarray:
+        return self.once(what, lambda: self._read(*what))
 
-def _array(values: pl.Series) -> np.ndarray:
+
+def _values(frame: pl.DataFrame, name: str) -> np.ndarray:
     """Return a column as an array, in which equal texts are one object: answer types are two texts, not a million."""
+    values = frame[name]
     if values.dtype not in (pl.Categorical, pl.String):
         return values.to_numpy()
     texts = values.drop_nulls().unique().cast(pl.String)
@@ -125,6 +95,25 @@ def _array(values: pl.Series) -> np.ndarray:
     return np.array([*texts, None], dtype=object)[places.to_numpy()]
 
 
+def _codes(frame: pl.DataFrame, name: str) -> np.ndarray:
+    return frame[name].to_physical().to_numpy().astype(np.int64)
+
+
+def _cluster(frame: pl.DataFrame, name: str, draws: ClusterDraws) -> np.ndarray:
+    # Finding images by their name takes long, so that only one row of each image is looked up.
+    of_rows = _codes(frame, name)
+    row = np.zeros(of_rows.max(initial=-1) + 1, dtype=np.int64)
+    row[of_rows] = np.arange(len(of_rows))
+    return draws.cluster_of(frame[name][row].cast(pl.String))[of_rows] if len(of_rows) else of_rows
+
+
+def _cluster_numbers(frame: pl.DataFrame, *names: str) -> np.ndarray:
+    images = pl.concat(frame[name].unique().cast(pl.String).alias("image") for name in names)
+    known = pl.Enum(images.unique().sort())
+    return np.stack([frame[name].cast(known).to_physical().to_numpy().astype(np.int64) for name in names])
+
+
+_READ = {"values": _values, "codes": _codes, "cluster": _cluster, "cluster_numbers": _cluster_numbers}
 OfColumns = Callable[[Columns], float]
 Mask = Callable[[Columns], np.ndarray]
 
@@ -145,14 +134,11 @@ class CellColumns:
         def columns(rows: Rows) -> Columns | str:
             return rows if isinstance(rows, str) else Columns.of(rows)
 
+        # Many metrics sort by confidence, which takes a twentieth of the time where rows are sorted already.
         answers = Columns.of(evaluated.answers)
-        return cls(
-            # Many metrics sort by confidence, which takes a twentieth of the time where rows are sorted already.
-            answers=answers.in_order(np.lexsort((answers["correct"], answers["confidence"]))),
-            pairs=columns(evaluated.pairs),
-            fixed=columns(evaluated.fixed),
-            shuffled=columns(evaluated.shuffled),
-        )
+        answers = answers.in_order(np.lexsort((answers["correct"], answers["confidence"])))
+        pairs, fixed, shuffled = map(columns, (evaluated.pairs, evaluated.fixed, evaluated.shuffled))
+        return cls(answers=answers, pairs=pairs, fixed=fixed, shuffled=shuffled)
 
     def of_type(self, answer_type: str) -> "CellColumns":
         """Return the rows whose question has one answer type."""
@@ -164,15 +150,9 @@ class CellColumns:
         def part(rows: Columns) -> Columns:
             return rows.where(np.asarray(chosen(rows[column]), dtype=np.bool_))
 
-        def parts(rows: Columns | str) -> Columns | str:
-            return rows if isinstance(rows, str) else part(rows)
-
-        return CellColumns(
-            answers=part(self.answers),
-            pairs=parts(self.pairs),
-            fixed=parts(self.fixed),
-            shuffled=parts(self.shuffled),
-        )
+        others = {"pairs": self.pairs, "fixed": self.fixed, "shuffled": self.shuffled}
+        parts = {name: rows if isinstance(rows, str) else part(rows) for name, rows in others.items()}
+        return CellColumns(answers=part(self.answers), **parts)
 
 
 def on_columns(metric: Callable[..., float], *columns: str) -> OfColumns:
