@@ -1,7 +1,6 @@
 """Contrasts from made-up answers to p-values, against the literal loop: draw images, repeat rows, compute anew."""
 
 from statistics import mean, stdev
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -10,7 +9,6 @@ import scipy
 
 from dualread.artifacts.tables import from_rows
 from dualread.errors import ConfigError
-from dualread.evaluation import contrasts
 from dualread.evaluation.aggregates import aggregate
 from dualread.evaluation.answer_metrics import ANSWER_METRICS
 from dualread.evaluation.columns import CellColumns, Columns
@@ -20,7 +18,6 @@ from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import PairValues
 from dualread.evaluation.samples import Resampled
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
-from dualread.evaluation.statistics.p_values import P
 from dualread.schema.columns import METRICS
 from dualread.schema.metrics import ContrastSpec
 from dualread.seeding import generator
@@ -163,17 +160,6 @@ def test_a_method_against_its_twin_differs_by_exactly_nothing(study):
     for row in found:
         assert (row["estimate"], row["low"], row["high"], row["seed_std"]) == (0.0, 0.0, 0.0, 0.0)
         assert (row["p"], row["p_holm"]) == (1.0, 1.0)
-
-
-def test_holm_of_three_differences_by_hand():
-    def difference(p):
-        known = {"p": P(p, at_most=False), "limits": None, "variance": None, "n_undefined": 0}
-        sample = SimpleNamespace(**{name: lambda *_, value=value: value for name, value in known.items()})
-        return OverSeeds(estimate=0.1, by_seed={1: 0.1}, sample=sample, n=9, n_clusters=9, short=())
-
-    # Sorted .01 .03 .04: times 3 2 1 = .03 .06 .04; the last may not be below the one before it.
-    found = contrasts.tested([difference(p) for p in (0.03, 0.01, 0.04)])
-    assert [row["p_holm"] for row in found] == pytest.approx([0.06, 0.03, 0.06])
 
 
 def all_correct_on_a(frame, dataset, method, seed):

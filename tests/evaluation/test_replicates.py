@@ -86,25 +86,6 @@ def test_a_replicate_is_the_metric_of_the_resampled_rows_with_the_spread_of_t(ev
     assert np.nanmax(np.abs(found - expected)) < 1e-9
 
 
-def test_the_squared_error_of_replicates_has_the_variance_of_the_jackknife(evaluated, draws):
-    answers, many = evaluated.answers, replace(draws, replicates=20_000)
-    images = sorted(set(answers["cluster_id"]))
-    left = np.array([on_repeated_rows(CE2, answers, answers["cluster_id"] != image) for image in images])
-    n, rarer = len(images), min(answers.filter(correct=kind)["cluster_id"].n_unique() for kind in (True, False))
-    stretch = scipy.stats.t.ppf(0.975, rarer - 1) / scipy.stats.norm.ppf(0.975)
-    error = np.sqrt((n - 1) / n * np.sum((left - left.mean()) ** 2)) * stretch
-    assert replicates_of(CellColumns.of(evaluated), many)[CE2].std() == pytest.approx(error, rel=0.03)
-
-
-def test_an_accuracy_of_1_and_a_brier_score_of_0_vary(evaluated, draws):
-    sure = evaluated.answers.with_columns(correct=pl.lit(True), confidence=pl.lit(1.0))
-    found = replicates_of(CellColumns.of(replace(evaluated, answers=sure)), replace(draws, replicates=10_000))
-    low = 0.025 ** (1 / 12)  # Clopper and Pearson, 12 images
-    assert np.percentile(found["accuracy"], 2.5) == pytest.approx(low, abs=1e-3)
-    for metric in ("brier", "aurc", "hce90"):
-        assert np.percentile(found[metric], 97.5) == pytest.approx(1 - low, abs=1e-3)
-
-
 def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
     first = evaluated.answers["cluster_id"] == evaluated.answers["cluster_id"][0]
     frame = evaluated.answers.with_columns(correct=~first)

@@ -159,40 +159,6 @@ _VIEWS = {
 _VIEWS |= dict.fromkeys(("asked_1", "asked_2", "asked_3"), _replies)
 
 
-def joined(*parts: Examples) -> Examples:
-    """All answers of `parts`, which have the same views."""
-    lengths = [len(part) for part in parts]
-    rows = np.arange(sum(lengths))
-
-    def source(name: str) -> np.ndarray:
-        return np.concatenate([part.answers.features(name) for part in parts])
-
-    views = []
-    for same in zip(*(part.answers.views for part in parts), strict=True):
-        texts = [view.texts for view in same]
-        choices = same[0].log_probs
-        views.append(
-            ViewAnswers(
-                name=same[0].name,
-                texts=None if texts[0] is None else sum(texts, ()),
-                token_log_probs=None
-                if same[0].token_log_probs is None
-                else pl.concat([view.token_log_probs for view in same]),
-                log_probs=None
-                if choices is None
-                else {name: np.concatenate([view.choices()[name] for view in same]) for name in choices},
-                source=None
-                if same[0].source is None
-                else lambda name, same=same: np.concatenate([view.features(name) for view in same]),
-                rows=None if same[0].rows is None else rows,
-            )
-        )
-    table = pl.concat([part.answers.table for part in parts])
-    tokens = pl.concat([part.answers.tokens for part in parts])
-    answers = Answers(table=table, source=source, rows=rows, views=tuple(views), tokens=tokens)
-    return Examples(answers=answers, correct=np.concatenate([part.correct for part in parts]))
-
-
 def relabeled(given: Examples, role: str, seed: int = 0) -> Examples:
     """The same answers with the labels of one role permuted."""
     correct = given.correct.copy()

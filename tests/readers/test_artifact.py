@@ -2,11 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from dualread.artifacts.tensors import read_tensors
 from dualread.limits import UntrustedNameError
 from dualread.readers.artifact import features_read, load_reader, save_reader
 from dualread.readers.base import score
-from tests.readers import synthetic
 from tests.readers.test_contract import EVERY, fitted_once, held_out
 
 
@@ -41,14 +39,3 @@ def test_a_file_names_readers_of_packages_that_were_named_alone(tmp_path, reader
         save_reader(tmp_path / "a", one)
         with pytest.raises(UntrustedNameError, match=f"a: {place}: 'chest_reader.a'"):
             load_reader(tmp_path / "a", plugins=named)
-
-
-def test_one_file_is_enough_to_score_again(tmp_path, reader):
-    save_reader(tmp_path / "reader.safetensors", reader)
-    loaded = load_reader(tmp_path / "reader.safetensors")
-    answers = synthetic.examples(50, seed=9).answers
-    assert (score(loaded, answers).confidence == score(reader, answers).confidence).all()
-    assert (
-        loaded.parents["post"].parents["state"].weights.notes == reader.parents["post"].parents["state"].weights.notes
-    )
-    assert "post.state.weight" in read_tensors(tmp_path / "reader.safetensors")

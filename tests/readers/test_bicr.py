@@ -125,12 +125,3 @@ def test_ranking_lowers_the_confidence_in_black_images():
         real, blind = (1 / (1 + np.exp(-bicr.score(reader, a).score[right])) for a in (given.answers, black))
         trust[weight] = (real - blind).mean()
     assert trust[3.0] > trust[0.0] + 0.02
-
-
-def test_early_stopping_watches_the_class_weighted_cross_entropy_of_the_real_states():
-    given = examples()
-    weights, stop = fit(given, ranking_weight=2.0, brier_weight=2.0), given.partition("stop")
-    log_odds = bicr.score(synthetic.reader("readers.bicr", weights), stop.answers).score
-    weight = np.where(stop.correct, weights.notes["pos_weight"], 1.0)
-    literal = np.mean(weight * np.logaddexp(0, np.where(stop.correct, -log_odds, log_odds)))
-    assert weights.notes["stop_loss"] == pytest.approx(literal, abs=1e-5)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from dualread import plugins
@@ -237,12 +238,16 @@ def test_validation_labels_change_the_platt_map_only(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_other_roles_are_never_seen(name):
-    own = training(name)
-    roles = {"fit", "stop", "calibration", "validation", "test"} - set(own.answers.table["role"])
-    foreign = [training(name, 50, seed=3, role=role) for role in sorted(roles)]
-    both = fitted(name, synthetic.joined(*foreign, own))
-    assert bytes_of(both) == bytes_of(fitted_once(name))
-    assert both.weights.notes == fitted_once(name).weights.notes
+    whole = synthetic.with_views(synthetic.examples(600, seed=3), VIEWS.get(name, ()))
+    own = training(name).answers.table["role"].to_list()
+    foreign = sorted({"fit", "stop", "calibration", "validation", "test"} - set(own))
+    roles = pl.Series("role", [*own, *(foreign[i % len(foreign)] for i in range(300))])
+    whole = replace(whole, answers=replace(whole.answers, table=whole.answers.table.with_columns(roles)))
+    first = np.arange(300)
+    alone = fitted(name, Examples(answers=whole.answers.take(first), correct=whole.correct[first]))
+    both = fitted(name, whole)
+    assert bytes_of(both) == bytes_of(alone)
+    assert both.weights.notes == alone.weights.notes
 
 
 @pytest.mark.parametrize("name", NAMES)

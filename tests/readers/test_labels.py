@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from dualread.readers import linear_probe, semantic_uncertainty
 from dualread.readers.base import Examples, fit, score, settings_of
@@ -14,21 +13,6 @@ from tests.readers.test_self_consistency import PLATT
 
 SETTINGS = {**synthetic.P_STATE, "state": "h_close"}
 TEACHER = synthetic.reader("readers.semantic_uncertainty", PLATT, {"k": 8})
-
-
-@pytest.mark.parametrize(
-    ("values", "split"),
-    [
-        ([0, 0, 1], 1),
-        # Of 0, 1, 5, 6, the sides (0, 1) and (5, 6) have squared distances .5 + .5; (0) and (1, 5, 6) have 0 + 14.
-        ([5, 0, 6, 1], 5),
-        # (-1) and (-.5, 0): 0 + .125; (-1, -.5) and (0): the same, and the lower one is taken.
-        ([-1, -0.5, 0], -0.5),
-        ([-1, -1, -1, 0], 0),
-    ],
-)
-def test_the_split_by_hand(values, split):
-    assert best_split(np.array(values)) == split
 
 
 def literal_split(values):

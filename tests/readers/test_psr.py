@@ -45,21 +45,6 @@ def test_the_temperature_is_that_of_the_calibration_partition_alone():
     assert slope == pytest.approx(0.0, abs=1e-6)
 
 
-def test_the_epoch_with_the_least_stop_loss_is_restored():
-    examples = synthetic.examples()
-    fast = {"learning_rate": 2e-2}  # overfits, so that the least stop loss lies inside the run
-    whole = fit(examples, max_epochs=30, patience=100, **fast)
-    best = whole.notes["epoch_restored"]
-    assert whole.notes["epochs_run"] == 30
-    assert 0 < best < 30
-    # Training is a function of the epoch alone, so stopping right there gives the restored weights.
-    until_best = fit(examples, max_epochs=best, patience=100, **fast)
-    for name, array in whole.tensors.items():
-        assert (until_best.tensors[name] == array).all(), name
-    impatient = fit(examples, max_epochs=1000, patience=3, **fast)
-    assert impatient.notes["epochs_run"] == impatient.notes["epoch_restored"] + 3
-
-
 def test_the_stop_loss_is_the_class_weighted_cross_entropy():
     examples = synthetic.examples()
     weights, stop = fit(examples), examples.partition("stop")

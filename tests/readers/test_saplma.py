@@ -1,6 +1,4 @@
-import pytest
-
-from dualread.readers import psr, saplma
+from dualread.readers import saplma
 from dualread.readers._network import probe_log_odds
 from dualread.readers.calibration.temperature import fit_temperature
 from tests.readers import synthetic
@@ -32,11 +30,3 @@ def test_the_temperature_is_fitted_on_calibration_and_nothing_else_is():
         if role != "calibration"
     }
     assert weights.notes["temperature"] not in others
-
-
-@pytest.mark.parametrize("reader", [psr, saplma])
-def test_of_epochs_with_one_stop_loss_the_first_is_restored(reader):
-    # Steps of 1e-30 change no weight, so that all epochs have one loss: the first is kept, and three more are run.
-    still = {**synthetic.PSR, "learning_rate": 1e-30, "max_epochs": 9, "patience": 3}
-    notes = reader.fit(synthetic.examples(), reader.Settings(**still), {}, 17).notes
-    assert (notes["epoch_restored"], notes["epochs_run"]) == (1, 1 + 3)

@@ -1,11 +1,9 @@
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 
 from dualread.readers import self_consistency
-from dualread.readers.base import Answers, Examples, ViewAnswers, Weights
+from dualread.readers.base import Answers, ViewAnswers, Weights
 from dualread.readers.calibration.platt import fit_platt
 from tests.readers import synthetic
 
@@ -56,13 +54,3 @@ def test_the_map_is_platt_scaling_on_validation():
     }
     assert (found.confidence == expected.confidence(found.score)).all()
     assert weights.tensors == {}
-
-
-def test_the_first_samples_are_those_of_a_shorter_view():
-    examples = synthetic.with_views(synthetic.examples(200, role="validation"), ("samples",))
-    view = examples.answers.only_view()
-    short = replace(view, texts=tuple(samples[:2] for samples in view.completions()))
-    cut = Examples(answers=replace(examples.answers, views=(short,)), correct=examples.correct)
-    assert self_consistency.fit(examples, self_consistency.Settings(k=2), {}, 0) == self_consistency.fit(
-        cut, self_consistency.Settings(k=2), {}, 0
-    )

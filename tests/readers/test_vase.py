@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 
 from dualread.errors import ConfigError
-from dualread.readers import radflag, vase
+from dualread.readers import vase
 from dualread.readers.answers import COLUMNS, Answers, ViewAnswers
 from dualread.readers.vase import amplified_entropy, shares
 from tests.readers import synthetic
-from tests.readers.test_self_consistency import PLATT, sampled
+from tests.readers.test_self_consistency import PLATT
 
 SETTINGS = {"k": 2, "alpha": 1.0, "weights": "likelihood"}
 
@@ -66,13 +66,3 @@ def test_what_it_cannot_read_is_refused():
         vase.score(reader, answers(one, silent))
     equal = synthetic.reader("readers.vase", PLATT, SETTINGS | {"weights": "equal"})
     assert vase.score(equal, answers(one, silent)).score == pytest.approx([-math.log(2)])  # (.5, .5) in both
-
-
-def test_radflag_by_hand():
-    given = sampled(
-        ("liver", ["Liver", "liver", "the liver", "lung"]),
-        ("heart", ["liver", "lung", "lung", "."]),
-        (None, [".", ".", "liver", "lung"]),
-    )
-    found = radflag.score(synthetic.reader("readers.radflag", PLATT, {"k": 4}), given)
-    assert found.score.tolist() == found.confidence.tolist() == [0.75, 0.0, 0.0]

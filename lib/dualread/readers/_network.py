@@ -19,7 +19,7 @@ import numpy as np
 
 from dualread.errors import UnfittedError
 from dualread.progress import track
-from dualread.readers.base import Examples, Weights
+from dualread.readers.base import Answers, Examples, Weights
 from dualread.readers.calibrated import temperature_notes
 from dualread.readers.linear import affine, fit_standardization, one_thread, standardized
 from dualread.readers.settings import NetworkSettings
@@ -28,15 +28,32 @@ from dualread.readers.settings import NetworkSettings
 Loss = Callable[[Any, Any], Any]
 
 
-def fit_probe(examples: Examples, feature: str, settings: NetworkSettings, seed: int) -> Weights:
-    """Fit a network on the states `feature` as PSR does: class-weighted cross-entropy, AdamW, and a temperature."""
+def fit_probe(
+    examples: Examples,
+    feature: str,
+    settings: NetworkSettings,
+    seed: int,
+    *,
+    contrast: Callable[[Answers], np.ndarray] | None = None,
+    loss: Callable[[float], Loss] | None = None,
+    **how: Any,
+) -> Weights:
+    """Fit a network on the states `feature` as PSR does: class-weighted cross-entropy, AdamW, and a temperature.
+
+    The weights are fitted on the fit partition, the epoch is chosen on `stop`, and the temperature is fitted on
+    `calibration`. With `contrast`, other states of the same answers are beside them, and the `loss`, of the weight of a
+    correct answer, compares both; further arguments are those of `train`.
+    """
     fitted = examples.require("fit", both_classes=True)
     stop = examples.require("stop", both_classes=False)
     calibration = examples.require("calibration", both_classes=True)
     tensors = fit_standardization(fitted.answers.features(feature))
     x, x_stop = (standardized(part.answers.features(feature), tensors) for part in (fitted, stop))
-    loss = cross_entropy(weight := pos_weight(fitted.correct))
-    layers, notes = train((x, fitted.correct), (x_stop, stop.correct), settings, seed, loss=loss, stop_loss=loss)
+    if contrast is not None:
+        x = np.stack([x, standardized(contrast(fitted.answers), tensors)], axis=1)
+    weight = pos_weight(fitted.correct)
+    losses = {"loss": (loss or cross_entropy)(weight), "stop_loss": cross_entropy(weight)}
+    layers, notes = train((x, fitted.correct), (x_stop, stop.correct), settings, seed, **losses, **how)
     tensors |= layers
     temperature = temperature_notes(probe_log_odds(tensors, calibration.answers.features(feature)), calibration)
     return Weights(tensors=tensors, notes={**notes, "pos_weight": weight, **temperature})

@@ -23,12 +23,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
-import numpy as np
-
-from dualread.readers._network import Loss, cross_entropy, pos_weight, probe_log_odds, train
+from dualread.readers._network import Loss, cross_entropy, fit_probe, probe_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.readers.calibrated import branch_scores, temperature_notes
-from dualread.readers.linear import fit_standardization, standardized
+from dualread.readers.calibrated import branch_scores
 from dualread.readers.settings import NetworkSettings
 from dualread.schema.base import AS_GIVEN, Above0, AtLeast0, BelowOne, Share
 
@@ -64,26 +61,17 @@ class Settings(NetworkSettings):
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Train on `fit` and its black view, choose the epoch on `stop`, and fit the temperature on `calibration`."""
-    fitted = examples.require("fit", both_classes=True)
-    stop = examples.require("stop", both_classes=False)
-    calibration = examples.require("calibration", both_classes=True)
-    real, black = fitted.answers.features("h_pre"), fitted.answers.only_view().features("h_pre")
-    tensors = fit_standardization(real)
-    weight = pos_weight(fitted.correct)
-    layers, notes = train(
-        (np.stack([standardized(real, tensors), standardized(black, tensors)], axis=1), fitted.correct),
-        (standardized(stop.answers.features("h_pre"), tensors), stop.correct),
+    return fit_probe(
+        examples,
+        "h_pre",
         settings,
         seed,
-        loss=partial(contrastive_loss, likelihood=cross_entropy(weight), settings=settings),
-        stop_loss=cross_entropy(weight),
+        contrast=lambda answers: answers.only_view().features("h_pre"),
+        loss=lambda weight: partial(contrastive_loss, likelihood=cross_entropy(weight), settings=settings),
         optimizer=OPTIMIZER,
         dropout=settings.dropout,
         clip_norm=settings.clip_norm,
     )
-    tensors |= layers
-    temperature = temperature_notes(probe_log_odds(tensors, calibration.answers.features("h_pre")), calibration)
-    return Weights(tensors=tensors, notes={**notes, "pos_weight": weight, **temperature})
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:

@@ -43,9 +43,5 @@ def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedRead
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the share of the bin as score and as confidence."""
-    weights = reader.weights.tensors
-
-    def confidence(scores: dict[str, Scores]) -> np.ndarray:
-        return weights["confidences"][np.searchsorted(weights["edges"], scores["of"].score, side="right")]
-
-    return mapped(reader, answers, confidence)
+    edges, shares = (reader.weights.tensors[name] for name in ("edges", "confidences"))
+    return mapped(reader, answers, lambda raw: shares[np.searchsorted(edges, raw["of"].score, side="right")])

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from dualread.readers._post_hoc import mapped, validation_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibration.platt import Platt, fit_platt
@@ -23,8 +21,4 @@ def fit(examples: Examples, settings: Section, parents: Mapping[str, FittedReade
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the map of the method's score as score and as confidence."""
     platt = Platt(**reader.weights.notes)
-
-    def confidence(scores: dict[str, Scores]) -> np.ndarray:
-        return platt.confidence(scores["of"].score)
-
-    return mapped(reader, answers, confidence)
+    return mapped(reader, answers, lambda scores: platt.confidence(scores["of"].score))

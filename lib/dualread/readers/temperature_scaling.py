@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from dualread.readers._post_hoc import log_odds_of, mapped, validation_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibration.log_odds import sigmoid
@@ -24,8 +22,4 @@ def fit(examples: Examples, settings: Section, parents: Mapping[str, FittedReade
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the scaled confidence as score and as confidence."""
     divisor = reader.weights.notes["divisor"]
-
-    def confidence(scores: dict[str, Scores]) -> np.ndarray:
-        return sigmoid(log_odds_of(scores["of"]) / divisor)
-
-    return mapped(reader, answers, confidence)
+    return mapped(reader, answers, lambda scores: sigmoid(log_odds_of(scores["of"]) / divisor))

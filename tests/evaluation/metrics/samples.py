@@ -15,3 +15,9 @@ cells = st.integers(1, 60).flatmap(
 
 def two_classes(cell):
     return cell[1].any() and not cell[1].all()
+
+
+def turned(random, *columns):
+    """Return the columns with their rows in another order."""
+    order = random.sample(range(len(columns[0])), len(columns[0]))
+    return [np.asarray(column)[order] for column in columns]

@@ -18,7 +18,7 @@ from dualread.evaluation.metrics.calibration_chance import (
 )
 from dualread.evaluation.metrics.calibration_error import bins, ece
 from dualread.seeding import generator
-from tests.evaluation.metrics.samples import cells
+from tests.evaluation.metrics.samples import cells, turned
 
 
 def literal(confidence, correct, images):
@@ -53,9 +53,7 @@ def test_literal_in_any_order(cell, random):
         return
     found = squared_calibration_error(confidence, correct, images)
     assert found == pytest.approx(expected, abs=1e-12)
-    order = list(range(len(correct)))
-    random.shuffle(order)
-    assert squared_calibration_error(confidence[order], correct[order], images[order]) == found
+    assert squared_calibration_error(*turned(random, confidence, correct, images)) == found
     # Nor do the names of the images matter.
     assert squared_calibration_error(confidence, correct, 3 - images) == found
 

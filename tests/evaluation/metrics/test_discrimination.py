@@ -13,7 +13,7 @@ from dualread.evaluation.metrics.discrimination import (
     within_question_auroc,
 )
 from tests.evaluation.metrics import literal
-from tests.evaluation.metrics.samples import cells, two_classes
+from tests.evaluation.metrics.samples import cells, turned, two_classes
 
 
 def test_accuracy_by_hand():
@@ -36,10 +36,8 @@ def test_auroc_is_the_literal_definition_and_scikit_learns(cell):
 @given(cells.filter(two_classes), st.randoms())
 def test_auroc_ignores_row_order_and_monotone_rescaling(cell, random):
     confidence, correct = cell
-    order = list(range(len(correct)))
-    random.shuffle(order)
     value = auroc(confidence, correct)
-    assert auroc(confidence[order], correct[order]) == value
+    assert auroc(*turned(random, confidence, correct)) == value
     ranks = np.unique(confidence, return_inverse=True)[1] / len(confidence)
     assert auroc(ranks, correct) == value
     assert auroc(ranks, ~correct) == pytest.approx(1 - value, abs=1e-15)
@@ -69,11 +67,9 @@ def test_errors_that_are_found_and_kept_are_scikit_learns_in_any_order_and_scale
     assert aupr_errors(confidence, correct) == pytest.approx(average_precision_score(~correct, -confidence), abs=1e-12)
     wrong_kept, right_kept, _ = roc_curve(correct, confidence, drop_intermediate=False)
     assert fpr_at_95_tpr(confidence, correct) == wrong_kept[np.argmax(right_kept >= 0.95)]
-    order = list(range(len(correct)))
-    random.shuffle(order)
     ranks = np.unique(confidence, return_inverse=True)[1] / len(confidence)
     for metric in (aupr_errors, fpr_at_95_tpr):
-        assert metric(confidence[order], correct[order]) == metric(ranks, correct) == metric(confidence, correct)
+        assert metric(*turned(random, confidence, correct)) == metric(ranks, correct) == metric(confidence, correct)
 
 
 def test_within_question_by_hand():

@@ -16,12 +16,7 @@ from dualread.evaluation.metrics.selective import (
     threshold,
 )
 from tests.evaluation.metrics import literal
-from tests.evaluation.metrics.samples import cells
-
-
-def test_aurc_with_a_tie_by_hand():
-    # .9 right; .5 twice, one wrong: risks 0, (1/2)/2 = 1/4 in expectation, 1/3 -> (1/4 + 1/3) / 3 = 7/36
-    assert aurc([0.5, 0.9, 0.5], [False, True, True]) == pytest.approx(7 / 36, abs=1e-15)
+from tests.evaluation.metrics.samples import cells, turned
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=6))
@@ -35,9 +30,7 @@ def test_aurc_is_the_literal_definition_in_any_order_and_scale(cell, random):
     confidence, correct = cell
     value = aurc(confidence, correct)
     assert value == pytest.approx(literal.aurc(confidence.tolist(), correct.tolist()), abs=1e-12)
-    order = list(range(len(correct)))
-    random.shuffle(order)
-    assert aurc(confidence[order], correct[order]) == value
+    assert aurc(*turned(random, confidence, correct)) == value
     ranks = np.unique(confidence, return_inverse=True)[1] / len(confidence)
     assert aurc(ranks, correct) == value
 
@@ -94,16 +87,6 @@ def test_the_best_order_a_constant_and_the_worst_order(confidence, excess, ratio
     assert prediction_rejection_ratio(confidence, correct) == pytest.approx(ratio, abs=1e-14)
 
 
-def test_the_excess_of_many_rows_is_that_of_geifman_uziel_and_el_yaniv():
-    # Their equation has the limit r + (1 - r) log(1 - r) for the best order, with r the error rate.
-    rng = np.random.default_rng(0)
-    confidence = rng.random(4000)
-    correct = rng.random(4000) < confidence
-    risk = np.cumsum(~correct[np.argsort(-confidence)]) / np.arange(1, 4001)
-    r = 1 - correct.mean()
-    assert e_aurc(confidence, correct) == pytest.approx(risk.mean() - (r + (1 - r) * np.log(1 - r)), abs=2e-4)
-
-
 @pytest.mark.parametrize("right", [True, False])
 def test_one_class_has_no_rejection_ratio_and_no_excess(right):
     with pytest.raises(UndefinedMetricError, match="one class only"):
@@ -119,13 +102,12 @@ def test_the_rejection_metrics_are_the_literal_definitions_in_any_order_and_scal
     wrong = float((~correct).mean())
     assert auarc(confidence, correct) == pytest.approx(1 - area, abs=1e-12)
     assert e_aurc(confidence, correct) == pytest.approx(area - best, abs=1e-12)
-    order = list(range(len(correct)))
-    random.shuffle(order)
+    rows = turned(random, confidence, correct)
     for metric in (auarc, e_aurc):
-        assert metric(confidence[order], correct[order]) == metric(confidence, correct)
+        assert metric(*rows) == metric(confidence, correct)
     if 0 < wrong < 1:
         ratio = prediction_rejection_ratio(confidence, correct)
         assert ratio == pytest.approx((wrong - area) / (wrong - best), abs=1e-10)
-        assert prediction_rejection_ratio(confidence[order], correct[order]) == ratio
+        assert prediction_rejection_ratio(*rows) == ratio
         ranks = np.unique(confidence, return_inverse=True)[1] / len(confidence)
         assert prediction_rejection_ratio(ranks, correct) == ratio

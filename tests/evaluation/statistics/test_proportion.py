@@ -8,11 +8,6 @@ from dualread.evaluation.statistics.clusters import InEffect
 from dualread.evaluation.statistics.proportion import clopper_pearson, share_interval
 
 
-def test_none_of_20_images_is_wrong_with_high_confidence():
-    low, high = share_interval(np.zeros(20, dtype=bool), np.arange(20))
-    assert (low, high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 20), rel=1e-12))
-
-
 @pytest.mark.parametrize(("right", "n"), [(41, 50), (20, 20), (0, 20)])
 def test_one_row_per_image_is_the_interval_of_clopper_and_pearson(right, n):
     expected = scipy.stats.binomtest(right, n).proportion_ci(0.95, method="exact")
@@ -42,14 +37,6 @@ def test_answers_that_agree_within_images_count_once():
     size = 160 * 39 / 159 * (scipy.stats.t.ppf(0.975, 159) / scipy.stats.t.ppf(0.975, 20)) ** 2
     assert four_times == pytest.approx(clopper_pearson(0.75, size), rel=1e-12)
     assert four_times[0] < once[0] < 0.75 < once[1] < four_times[1]
-
-
-def test_two_images_that_differ():
-    # Two questions each, of which 2 and 1 are right: residuals .5 and -.5, V = 2/1 * .5 / 16 = .0625, as of independent
-    # rows: .75 * .25 / 3. The four rows count in full, and Student's t has one degree of freedom.
-    size = 4 * (scipy.stats.t.ppf(0.975, 3) / scipy.stats.t.ppf(0.975, 1)) ** 2
-    found = share_interval(np.array([True, True, True, False]), np.array([0, 0, 1, 1]))
-    assert found == pytest.approx(clopper_pearson(0.75, size), rel=1e-12)
 
 
 def test_rows_never_count_more_than_once():

@@ -22,6 +22,4 @@ def question(question: str, answer: str, references: Sequence[str]) -> str:
     )
 
 
-def verdict(reply: str) -> bool | None:
-    """Return whether the reply says yes; None if its first word is neither yes nor no."""
-    return yes_or_no(reply)
+verdict = yes_or_no
