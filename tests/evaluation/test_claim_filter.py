@@ -10,12 +10,15 @@ from dualread.errors import UndefinedMetricError
 from dualread.evaluation.claim_filter import (
     LabeledClaims,
     certified_filter,
+    choose_filters,
+    filter_metric,
     filter_p_values,
+    filter_rows,
     mean_interval,
     report_losses,
+    without_filters,
 )
 from dualread.evaluation.columns import Columns
-from dualread.evaluation.filter_metrics import choose_filters, filter_rows, metric_name, without_filters
 from dualread.evaluation.statistics.proportion import share_interval
 from dualread.seeding import generator
 
@@ -159,7 +162,7 @@ def test_a_filter_of_a_study_is_chosen_on_validation_and_judged_on_test():
     by_name = {row["metric"]: row["estimate"] for row in rows}
     for loss, risk, of_all in (("share", 1 / 2, 1 / 3), ("any", 1.0, 1.0)):
         kinds = {"threshold": 0.8, "kept": 2 / 3, "unsupported": 1 / 2, "none_kept": 0.0, "risk": risk}
-        found = {kind: by_name[metric_name(loss, kind, 10)] for kind in kinds}
+        found = {kind: by_name[filter_metric(loss, kind, 10)] for kind in kinds}
         assert found == pytest.approx(kinds)
         assert by_name[f"reports_{loss}"] == pytest.approx(of_all)
     nothing = list(without_filters([10], "no reader"))

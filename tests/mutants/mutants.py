@@ -753,7 +753,7 @@ MUTANTS = (
     ),
     Mutant(
         "each claim is a report of its own to a study's filter",
-        "evaluation/filter_metrics.py",
+        "evaluation/claim_filter.py",
         'reports = [sample_id.rpartition("#")[0] for sample_id in answers["sample_id"]]',
         'reports = list(answers["sample_id"])',
         ("evaluation/test_claim_filter.py", "study/test_claims.py"),

@@ -11,9 +11,9 @@ import pytest
 from dualread.artifacts.tables import read_table
 from dualread.errors import ArtifactError
 from dualread.models.meaning import embeddings, entailments
+from dualread.readers.answers import join_answers
 from dualread.readers.base import Examples, FittedReader, fit, score, settings_of
 from dualread.readers.groups import sample_groups
-from dualread.readers.join import join_answers
 from dualread.schema.base import Place, Plugin
 from dualread.schema.columns import GRADED, GROUPS, MANIFEST
 from dualread.schema.groups import GroupAnswersSpec, Groups, JudgingService

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.columns import Columns, OfColumns, on_columns
+from dualread.evaluation.columns import Columns, on_columns
 from dualread.evaluation.metric import AnswerMetric, BuildKernel
 from dualread.evaluation.metrics import calibration_chance, calibration_error, discrimination, selective
 from dualread.evaluation.statistics.clusters import Clusters, effective_number, undefined_kernel
@@ -121,19 +121,21 @@ def _is_confidently_wrong(rows: Columns) -> np.ndarray:
     return (rows["confidence"] >= selective.HIGH_CONFIDENCE) & ~rows["correct"]
 
 
-def _ranked(name: str, head: str, metric: Callable[..., float], **declared: Any) -> AnswerMetric:
+def _ranked(*, metric: Callable[..., float], **declared: Any) -> AnswerMetric:
     """Declare a metric of confidences, of which the order alone counts, and of which answers are correct."""
-    return AnswerMetric(name=name, head=head, value=on_columns(metric, "confidence", "correct"), **declared)
+    return AnswerMetric(value=on_columns(metric, "confidence", "correct"), **declared)
 
 
-def _calibrated(name: str, head: str, metric: Callable[..., float], **declared: Any) -> AnswerMetric:
+def _calibrated(**declared: Any) -> AnswerMetric:
     """Declare one for which confidences have to be probabilities."""
-    return _ranked(name, head, metric, is_of_probabilities=True, **declared)
+    return _ranked(is_of_probabilities=True, **declared)
 
 
-def _brier_part(part: str, head: str, **declared: Any) -> AnswerMetric:
-    parts = calibration_error.brier_parts
-    return _calibrated(f"brier_{part}", head, lambda *columns: getattr(parts(*columns), part), **declared)
+def _brier_part(part: str, **declared: Any) -> AnswerMetric:
+    def metric(*columns: np.ndarray) -> float:
+        return getattr(calibration_error.brier_parts(*columns), part)
+
+    return _calibrated(name=f"brier_{part}", metric=metric, **declared)
 
 
 _RANKS = {"kernel": _ranks, "spread": spread_of_ranks}
@@ -148,7 +150,7 @@ ACCURACY = AnswerMetric(
     kernel=_mean_of(_is_correct),
     spread=spread_of_losses,
 )
-AUROC = _ranked("auroc", "AUROC", discrimination.auroc, better="higher", **_RANKS, is_stored=True)
+AUROC = _ranked(name="auroc", head="AUROC", metric=discrimination.auroc, better="higher", **_RANKS, is_stored=True)
 WITHIN_QUESTION_AUROC = AnswerMetric(
     name="within_question_auroc",
     better="higher",
@@ -156,7 +158,7 @@ WITHIN_QUESTION_AUROC = AnswerMetric(
         rows["confidence"], rows["correct"], rows.codes("question_key")
     ),
 )
-ECE = _calibrated("ece15", "ECE", calibration_error.ece, better="lower")
+ECE = _calibrated(name="ece15", head="ECE", metric=calibration_error.ece, better="lower")
 SQUARED_CALIBRATION_ERROR = AnswerMetric(
     name="squared_calibration_error",
     head="CE²",
@@ -170,19 +172,19 @@ SQUARED_CALIBRATION_ERROR = AnswerMetric(
     is_stored=True,
 )
 BRIER = _calibrated(
-    "brier",
-    "Brier",
-    calibration_error.brier,
+    name="brier",
+    head="Brier",
+    metric=calibration_error.brier,
     better="lower",
     kernel=_mean_of(lambda rows: (rows["confidence"] - rows["correct"]) ** 2),
     spread=spread_of_losses,
     is_stored=True,
 )
-AURC = _ranked("aurc", "AURC", selective.aurc, better="lower", **_RANKS, is_skewed=True)
+AURC = _ranked(name="aurc", head="AURC", metric=selective.aurc, better="lower", **_RANKS, is_skewed=True)
 HCE = _calibrated(
-    "hce90",
-    "HCE@.9",
-    selective.hce,
+    name="hce90",
+    head="HCE@.9",
+    metric=selective.hce,
     better="lower",
     counts=_is_confidently_wrong,
     kernel=_mean_of(_is_confidently_wrong),
@@ -190,25 +192,27 @@ HCE = _calibrated(
     is_skewed=True,
 )
 CALIBRATION_IN_THE_LARGE = _calibrated(
-    "calibration_in_the_large", "In the large", calibration_error.calibration_in_the_large
+    name="calibration_in_the_large", head="In the large", metric=calibration_error.calibration_in_the_large
 )
-CALIBRATION_SLOPE = _calibrated("calibration_slope", "Slope", calibration_error.calibration_slope)
+CALIBRATION_SLOPE = _calibrated(name="calibration_slope", head="Slope", metric=calibration_error.calibration_slope)
 # A difference of metrics of ranks rests on the images with the rarer kind of answer.
-_IMAGES: dict[str, OfColumns] = {
-    "images_with_right": lambda rows: float(rows.n_distinct("cluster_id", rows["correct"])),
-    "images_with_wrong": lambda rows: float(rows.n_distinct("cluster_id", ~rows["correct"])),
-    "images_in_effect": lambda rows: effective_number(np.bincount(rows.codes("cluster_id"))),
-}
-IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG, IMAGES_IN_EFFECT = _COUNTS = [
-    AnswerMetric(name=name, value=value, is_count=True) for name, value in _IMAGES.items()
-]
+IMAGES_WITH_RIGHT = AnswerMetric(
+    name="images_with_right", value=lambda rows: float(rows.n_distinct("cluster_id", rows["correct"])), is_count=True
+)
+IMAGES_WITH_WRONG = AnswerMetric(
+    name="images_with_wrong", value=lambda rows: float(rows.n_distinct("cluster_id", ~rows["correct"])), is_count=True
+)
+IMAGES_IN_EFFECT = AnswerMetric(
+    name="images_in_effect", value=lambda rows: effective_number(np.bincount(rows.codes("cluster_id"))), is_count=True
+)
 
 # In the order of the metrics table; `FURTHER_METRICS` follow.
 ANSWER_METRICS: dict[str, AnswerMetric] = {
     metric.name: metric
     for metric in (
         *(ACCURACY, AUROC, WITHIN_QUESTION_AUROC, ECE, SQUARED_CALIBRATION_ERROR, BRIER, AURC, HCE),
-        *(CALIBRATION_IN_THE_LARGE, CALIBRATION_SLOPE, *CHANNEL_METRICS.values(), *_COUNTS),
+        *(CALIBRATION_IN_THE_LARGE, CALIBRATION_SLOPE, *CHANNEL_METRICS.values()),
+        *(IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG, IMAGES_IN_EFFECT),
     )
 }
 
@@ -218,22 +222,29 @@ CONFIDENCE_ENTROPY = AnswerMetric(name="confidence_entropy", head="Entropy", val
 FURTHER_METRICS: dict[str, AnswerMetric] = {
     metric.name: metric
     for metric in (
-        _calibrated("ece15_equal_mass", "ECE, equal mass", calibration_error.ece_equal_mass, better="lower"),
         _calibrated(
-            "log_loss",
-            "Log loss",
-            calibration_error.log_loss,
+            name="ece15_equal_mass", head="ECE, equal mass", metric=calibration_error.ece_equal_mass, better="lower"
+        ),
+        _calibrated(
+            name="log_loss",
+            head="Log loss",
+            metric=calibration_error.log_loss,
             better="lower",
             kernel=_log_losses,
             spread=spread_of_log_losses,
             is_skewed=True,
             largest=inf,
         ),
-        _brier_part("reliability", "Brier rel.", better="lower"),
-        _brier_part("resolution", "Brier res.", better="higher", is_signed=True),
-        _brier_part("uncertainty", "Brier unc.", is_of_actor=True),
+        _brier_part("reliability", head="Brier rel.", better="lower"),
+        _brier_part("resolution", head="Brier res.", better="higher", is_signed=True),
+        _brier_part("uncertainty", head="Brier unc.", is_of_actor=True),
         _ranked(
-            "aupr_errors", "AUPR-E", discrimination.aupr_errors, better="higher", kernel=_errors, spread=spread_of_ranks
+            name="aupr_errors",
+            head="AUPR-E",
+            metric=discrimination.aupr_errors,
+            better="higher",
+            kernel=_errors,
+            spread=spread_of_ranks,
         ),
         AnswerMetric(
             name="error_rate",
@@ -244,18 +255,22 @@ FURTHER_METRICS: dict[str, AnswerMetric] = {
             counts=lambda rows: ~rows["correct"],
         ),
         _ranked(
-            "fpr_at_95_tpr",
-            "FPR@95",
-            discrimination.fpr_at_95_tpr,
+            name="fpr_at_95_tpr",
+            head="FPR@95",
+            metric=discrimination.fpr_at_95_tpr,
             better="lower",
             kernel=_errors,
             spread=spread_at_tpr,
             is_skewed=True,
         ),
-        _ranked("auarc", "AUARC", selective.auarc, better="higher"),
-        _ranked("e_aurc", "E-AURC", selective.e_aurc, better="lower", **_RANKS, is_skewed=True),
+        _ranked(name="auarc", head="AUARC", metric=selective.auarc, better="higher"),
+        _ranked(name="e_aurc", head="E-AURC", metric=selective.e_aurc, better="lower", **_RANKS, is_skewed=True),
         _ranked(
-            "prediction_rejection_ratio", "PRR", selective.prediction_rejection_ratio, better="higher", is_signed=True
+            name="prediction_rejection_ratio",
+            head="PRR",
+            metric=selective.prediction_rejection_ratio,
+            better="higher",
+            is_signed=True,
         ),
         CONFIDENCE_ENTROPY,
     )

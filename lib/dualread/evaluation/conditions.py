@@ -63,7 +63,7 @@ BRIER = PairMetric(
     of_pairs=_mean(lambda rows: (rows["confidence_other"] - rows["correct_other"]) ** 2),
 )
 # What is under the condition `original` minus what is here.
-ACCURACY_DROP = drop("accuracy_drop", "Acc. drop", "other", _IMAGE, is_of_actor=True)
+ACCURACY_DROP = drop(name="accuracy_drop", head="Acc. drop", other="other", images=_IMAGE, is_of_actor=True)
 CONFIDENCE_DROP = PairMetric(
     name="confidence_drop",
     head="Conf. drop",
@@ -71,7 +71,7 @@ CONFIDENCE_DROP = PairMetric(
     of_pairs=_mean(lambda rows: (1.0 + rows["confidence_real"] - rows["confidence_other"]) / 2, low=-1.0),
 )
 # Of the questions with a right answer under `original` and a wrong one here.
-CCG_AUC = ccg_auc("ccg_auc", "CCG-AUC", "other", decisive("other"), _IMAGE, better="higher")
+CCG_AUC = ccg_auc(name="ccg_auc", head="CCG-AUC", other="other", mask=decisive("other"), images=_IMAGE, better="higher")
 
 # In the order of the metrics table. The condition `original` has those that compare it with nothing.
 _ALONE = {metric.name: metric for metric in (ACCURACY, CONFIDENCE, AUROC, BRIER)}

@@ -14,6 +14,8 @@ References:
     DualRead, app:baseline_protocols ("Fixed-prefix and strict-same-answer controls").
 """
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 
@@ -30,10 +32,12 @@ def _right_twice(rows: Columns) -> np.ndarray:
 
 
 # On the donor pairs with a forced answer.
-FIXED_PREFIX_CCG_AUC = ccg_auc("fixed_prefix_ccg_auc", "Fixed prefix", "fixed", decisive("fixed"), better="higher")
-SUPPORTED_ON_BOTH_CCG_AUC = ccg_auc("supported_on_both_ccg_auc", "Both", "fixed", _right_twice)
+FIXED_PREFIX_CCG_AUC = ccg_auc(
+    name="fixed_prefix_ccg_auc", head="Fixed prefix", other="fixed", mask=decisive("fixed"), better="higher"
+)
+SUPPORTED_ON_BOTH_CCG_AUC = ccg_auc(name="supported_on_both_ccg_auc", head="Both", other="fixed", mask=_right_twice)
 STRICT_SAME_ANSWER_CCG_AUC = ccg_auc(
-    "strict_same_answer_ccg_auc", "Same answer", "fixed", strict_decisive, better="higher"
+    name="strict_same_answer_ccg_auc", head="Same answer", other="fixed", mask=strict_decisive, better="higher"
 )
 # On the questions with another image.
 SHUFFLED_ACCURACY = PairMetric(
@@ -42,14 +46,18 @@ SHUFFLED_ACCURACY = PairMetric(
     is_of_actor=True,
     value=on_columns(discrimination.accuracy, "correct_shuffled"),
 )
-SHUFFLED_ACCURACY_DROP = drop("shuffled_accuracy_drop", "Drop", "shuffled", _IMAGE, is_of_actor=True)
+SHUFFLED_ACCURACY_DROP = drop(
+    name="shuffled_accuracy_drop", head="Drop", other="shuffled", images=_IMAGE, is_of_actor=True
+)
 SHUFFLED_AUROC = PairMetric(
     name="shuffled_auroc",
     head="AUROC",
     better="higher",
     value=on_columns(discrimination.auroc, "confidence_shuffled", "correct_shuffled"),
 )
-SHUFFLED_CCG_AUC = ccg_auc("shuffled_ccg_auc", "CCG-AUC", "shuffled", decisive("shuffled"), _IMAGE, better="higher")
+SHUFFLED_CCG_AUC = ccg_auc(
+    name="shuffled_ccg_auc", head="CCG-AUC", other="shuffled", mask=decisive("shuffled"), images=_IMAGE, better="higher"
+)
 
 
 def _with_sample(ccg: PairMetric, pairs: str, *others: PairMetric) -> dict[str, PairMetric]:
@@ -99,9 +107,18 @@ def report_pairs(claims: Columns, questions: pl.Series, asked: pl.DataFrame) -> 
 
 
 # Of reports, whatever confidence says; a claim without a label is in no other number.
-_HEADS = {"reports": "Reports", "reports_without_claim": "None", "claims": "Claims", "claims_without_label": "No label"}
-REPORT_COUNTS = {
-    name: Metric(name=name, head=head, digits=0, is_count=True, is_of_actor=True) for name, head in _HEADS.items()
+def _of_reports(**declared: Any) -> Metric:
+    return Metric(digits=0, is_count=True, is_of_actor=True, **declared)
+
+
+REPORT_COUNTS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        _of_reports(name="reports", head="Reports"),
+        _of_reports(name="reports_without_claim", head="None"),
+        _of_reports(name="claims", head="Claims"),
+        _of_reports(name="claims_without_label", head="No label"),
+    )
 }
 
 

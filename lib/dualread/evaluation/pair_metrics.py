@@ -69,7 +69,7 @@ def _variance(mean: PairMean, rows: Columns) -> Variance | None:
     return rows.once(("variance", mean), find)
 
 
-def ccg_auc(name: str, head: str, other: str, mask: Mask, images: str = _DONOR, **declared: Any) -> PairMetric:
+def ccg_auc(*, other: str, mask: Mask, images: str = _DONOR, **declared: Any) -> PairMetric:
     """Return a CCG-AUC: the share of the pairs of a mask with more confidence on the own image; a tie counts 1/2.
 
     `other` is the suffix of the columns of the other image's answers (donor, fixed, shuffled, other), `images` the
@@ -86,10 +86,10 @@ def ccg_auc(name: str, head: str, other: str, mask: Mask, images: str = _DONOR, 
         return np.where(rows.mask(mask), wins, np.nan)
 
     of_pairs = PairMean(values=values, other=images)
-    return PairMetric(name=name, head=head, value=value, mask=mask, of_pairs=of_pairs, **declared)
+    return PairMetric(value=value, mask=mask, of_pairs=of_pairs, **declared)
 
 
-def drop(name: str, head: str, other: str, images: str = _DONOR, **declared: Any) -> PairMetric:
+def drop(*, other: str, images: str = _DONOR, **declared: Any) -> PairMetric:
     """Return the accuracy on the own images minus that on others; the arguments are those of `ccg_auc`."""
     columns = ("correct_real", f"correct_{other}")
 
@@ -97,7 +97,7 @@ def drop(name: str, head: str, other: str, images: str = _DONOR, **declared: Any
         return (1.0 + rows[columns[0]] - rows[columns[1]]) / 2
 
     of_pairs = PairMean(values=values, other=images, low=-1.0)
-    return PairMetric(name=name, head=head, value=on_columns(grounding.vrs, *columns), of_pairs=of_pairs, **declared)
+    return PairMetric(value=on_columns(grounding.vrs, *columns), of_pairs=of_pairs, **declared)
 
 
 def sample_metrics(ccg: PairMetric, *names: str, **declared: Any) -> list[PairMetric]:
@@ -159,15 +159,19 @@ def detectable(mean: PairMean) -> OfColumns:
     return metric
 
 
-NATURAL_CCG_AUC = ccg_auc("natural_ccg_auc", "CCG-AUC", "donor", decisive("donor"), better="higher", is_stored=True)
-STRICT_CCG_AUC = ccg_auc("strict_ccg_auc", "Strict", "donor", strict_decisive, better="higher", is_stored=True)
+NATURAL_CCG_AUC = ccg_auc(
+    name="natural_ccg_auc", head="CCG-AUC", other="donor", mask=decisive("donor"), better="higher", is_stored=True
+)
+STRICT_CCG_AUC = ccg_auc(
+    name="strict_ccg_auc", head="Strict", other="donor", mask=strict_decisive, better="higher", is_stored=True
+)
 ACCURACY_REAL = PairMetric(
     name="accuracy_real", head="Acc.ʳᵉᵃˡ", value=on_columns(discrimination.accuracy, "correct_real")
 )
 ACCURACY_DONOR = PairMetric(
     name="accuracy_donor", head="Acc.ʰⁿ", value=on_columns(discrimination.accuracy, "correct_donor")
 )
-VRS = drop("vrs", "VRS", "donor")
+VRS = drop(name="vrs", head="VRS", other="donor")
 VBR = PairMetric(
     name="vbr",
     head="VBR",
@@ -185,10 +189,15 @@ def _of_both(name: str, value: Callable[[PairMean], OfColumns], **declared: Any)
     ]
 
 
-_COUNTED = {"digits": 1, "is_count": True}
-[DECISIVE_PAIRS] = sample_metrics(NATURAL_CCG_AUC, "decisive_pairs", head="|ℰ|", **_COUNTED)
-SOURCE_IMAGES, DONOR_IMAGES = sample_metrics(NATURAL_CCG_AUC, "source_images", "donor_images", **_COUNTED)
-[STRICT_DECISIVE_PAIRS] = sample_metrics(STRICT_CCG_AUC, "strict_decisive_pairs", head="Strict", **_COUNTED)
+def _counted(ccg: PairMetric, *, name: str, head: str = "") -> PairMetric:
+    [metric] = sample_metrics(ccg, name, head=head, digits=1, is_count=True)
+    return metric
+
+
+DECISIVE_PAIRS = _counted(NATURAL_CCG_AUC, name="decisive_pairs", head="|ℰ|")
+SOURCE_IMAGES = _counted(NATURAL_CCG_AUC, name="source_images")
+DONOR_IMAGES = _counted(NATURAL_CCG_AUC, name="donor_images")
+STRICT_DECISIVE_PAIRS = _counted(STRICT_CCG_AUC, name="strict_decisive_pairs", head="Strict")
 
 # In the order of the metrics table.
 PAIR_METRICS: dict[str, PairMetric] = {
@@ -198,7 +207,7 @@ PAIR_METRICS: dict[str, PairMetric] = {
         *sample_metrics(NATURAL_CCG_AUC, "natural_few_sources", "natural_few_donors"),
         *sample_metrics(STRICT_CCG_AUC, "strict_few_sources", "strict_few_donors"),
         *(DECISIVE_PAIRS, SOURCE_IMAGES, DONOR_IMAGES, STRICT_DECISIVE_PAIRS),
-        *sample_metrics(STRICT_CCG_AUC, "strict_source_images", "strict_donor_images", **_COUNTED),
+        *(_counted(STRICT_CCG_AUC, name=name) for name in ("strict_source_images", "strict_donor_images")),
         *_of_both("detectable", detectable, is_count=True),
     )
 }

@@ -13,8 +13,8 @@ import polars as pl
 from dualread.artifacts.tables import each_part, read_table
 from dualread.artifacts.tensors import lazy_tensors
 from dualread.errors import ArtifactError, ConfigError
+from dualread.readers.answers import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
 from dualread.readers.base import Answers, Examples, ViewAnswers
-from dualread.readers.join import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
 from dualread.schema.base import DatasetSplit
 from dualread.schema.columns import CHOICES, FEATURES, GENERATIONS, GRADED, GROUPS, MANIFEST
 

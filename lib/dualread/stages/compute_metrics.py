@@ -28,10 +28,10 @@ from dualread.artifacts.tensors import write_tensors
 from dualread.data.questions.roles import OF_UNIT, unit_of
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
+from dualread.evaluation.claim_filter import Filters, choose_filters, filter_rows, without_filters
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.conditions import condition_rows, family_rows
 from dualread.evaluation.estimates import MethodEstimates, estimate
-from dualread.evaluation.filter_metrics import Filters, choose_filters, filter_rows, without_filters
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.side_by_side import conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws

@@ -16,8 +16,8 @@ from dualread.artifacts.tensors import lazy_tensors
 from dualread.models.meaning import CLASSES, embeddings, entailments, greedy_replies
 from dualread.models.service.requests import ServiceRequest, judge_request
 from dualread.models.service.responses import Found, read_responses
+from dualread.readers.answers import OF_GRADED, OF_MANIFEST, committed, join_answers
 from dualread.readers.groups import canonical_samples
-from dualread.readers.join import OF_GRADED, OF_MANIFEST, committed, join_answers
 from dualread.schema.columns import GRADED, GROUPS, MANIFEST
 from dualread.schema.groups import GroupAnswersSpec, Groups
 from dualread.stages._views import read_views

@@ -15,9 +15,9 @@ from dualread.artifacts.tables import empty_table, read_table, write_table
 from dualread.artifacts.tensors import lazy_tensors
 from dualread.errors import ArtifactError, ReaderError
 from dualread.evaluation.decimals import as_float64
+from dualread.readers.answers import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import Answers, FittedReader, score
-from dualread.readers.join import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
 from dualread.readers.requirements import states_of, states_of_shard
 from dualread.schema.answers import Shard
 from dualread.schema.columns import FEATURES, GRADED, MANIFEST, PREDICTIONS

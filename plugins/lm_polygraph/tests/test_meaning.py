@@ -11,9 +11,9 @@ from tests.stages import shards
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from dualread.artifacts.tables import read_table
+from dualread.readers.answers import OF_GRADED, OF_MANIFEST, join_answers
 from dualread.readers.base import FittedReader, Weights, load, score, settings_of
 from dualread.readers.groups import sample_groups
-from dualread.readers.join import OF_GRADED, OF_MANIFEST, join_answers
 from dualread.schema.base import Place
 from dualread.schema.columns import GRADED, MANIFEST
 from dualread.schema.groups import GroupAnswersSpec, Groups

@@ -43,14 +43,8 @@ def test_a_number_is_the_mean_of_its_seeds(study):
         ("main", "all", "answers_changed", "evaluation/conditions.py", 'name="answers_changed"'),
         ("main", "all", "brier_resolution", "evaluation/answer_metrics.py", 'name=f"brier_{part}"'),
         ("thresholds", "all", "certified_coverage_at_risk_10", "evaluation/thresholds.py", "_at_risk_{percent"),
-        (
-            "claims",
-            "all",
-            "filter_any_kept_at_risk_10",
-            "evaluation/filter_metrics.py",
-            'f"filter_{loss}_{kind}_at_risk',
-        ),
-        ("ccg", "all", "decisive_pairs", "evaluation/pair_metrics.py", '_counted("decisive_pairs"'),
+        ("claims", "all", "filter_any_kept_at_risk_10", "evaluation/claim_filter.py", 'f"filter_{loss}_{kind}_at_risk'),
+        ("ccg", "all", "decisive_pairs", "evaluation/pair_metrics.py", 'name="decisive_pairs"'),
         ("ccg_denom", "all", "retained_low_percent", "reporting/tables/ccg_denom.py", 'name="retained_low_percent"'),
     ],
 )

@@ -6,9 +6,8 @@ filters, chosen on the validation reports, keep of each report.
 """
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER
-from dualread.evaluation.claim_filter import LOSSES
+from dualread.evaluation.claim_filter import LOSSES, filter_metric
 from dualread.evaluation.controls import FIXED_PREFIX_CCG_AUC, REPORT_COUNTS, SUPPORTED_ON_BOTH_CCG_AUC
-from dualread.evaluation.filter_metrics import metric_name
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.reporting.tables import _sheet as sheet
@@ -23,7 +22,7 @@ def _filters(at: sheet.RowContext) -> list[sheet.SheetColumn]:
     return [
         sheet.SheetColumn(
             head,
-            [Metric(name=metric_name(loss, kind, percent)) for loss in LOSSES],
+            [Metric(name=filter_metric(loss, kind, percent)) for loss in LOSSES],
             title=f"Filter, {percent}%",
             form=TwoLines,
         )
