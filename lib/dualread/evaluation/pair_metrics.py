@@ -24,6 +24,7 @@ from dualread.evaluation.statistics.t_intervals import Limits, logit_interval
 
 _LEVEL, _POWER = 0.05, 0.8
 _DONOR = "donor_cluster_id"  # the column of the other image
+_FIELDS = ("pairs", "source_images", "donor_images", *grounding.FEW_IMAGES_OF.values())  # of `grounding.Power`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,9 +118,6 @@ def sample_metrics(ccg: PairMetric, *names: str, **declared: Any) -> list[PairMe
     return [
         PairMetric(name=name, value=partial(value, field), mask=ccg.mask, **declared) for name, field in fields.items()
     ]
-
-
-_FIELDS = ("pairs", "source_images", "donor_images", *grounding.FEW_IMAGES_OF.values())
 
 
 def ties(mean: PairMean) -> OfColumns:

@@ -69,18 +69,18 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     # A reason is in the unit of the answers that it is about: those that choose may be of images, others of patients.
     unit = unit_of(read(inputs, f"manifest/{spec.thresholds_from}", MANIFEST, OF_UNIT))
     of_claims = f"questions/{spec.thresholds_from}" in inputs
+    thresholds = choose(chosen_on, percents, unit)
     filters = choose_filters(chosen_on, percents, unit) if of_claims else {}
-    chosen = choose(chosen_on, percents, unit), filters
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
     for dataset, split in data_splits:  # one after the other, because each may fill the memory
-        judged, comparable, (more_answers, more_pairs) = _judged(spec, (dataset, split), inputs, *chosen)
+        judged, comparable, n = _judged(spec, (dataset, split), inputs, thresholds, filters)
         rows += [{"dataset": dataset, "split": split, **row} for row in judged]
         stored = (name for name in STORED if not (spec.uncalibrated and name.startswith(OF_PROBABILITIES)))
         tensors = {name: comparable.replicates[name] for name in stored if name in comparable.replicates}
         for name, of_pairs in comparable.pairs.items():
             tensors |= {name: of_pairs.stored(), PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in tensors.items()}
-        n_answers, n_pairs = n_answers + more_answers, n_pairs + more_pairs
+        n_answers, n_pairs = n_answers + n[0], n_pairs + n[1]
     _write(out, spec, rows, replicates)
     n_undefined = sum(row["estimate"] is None for row in rows)
     return (
