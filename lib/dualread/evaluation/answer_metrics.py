@@ -138,8 +138,6 @@ def _brier_part(part: str, **declared: Any) -> AnswerMetric:
     return _calibrated(name=f"brier_{part}", metric=metric, **declared)
 
 
-_RANKS = {"kernel": _ranks, "spread": spread_of_ranks}
-
 ACCURACY = AnswerMetric(
     name="accuracy",
     head="Acc.",
@@ -150,7 +148,15 @@ ACCURACY = AnswerMetric(
     kernel=_mean_of(_is_correct),
     spread=spread_of_losses,
 )
-AUROC = _ranked(name="auroc", head="AUROC", metric=discrimination.auroc, better="higher", **_RANKS, is_stored=True)
+AUROC = _ranked(
+    name="auroc",
+    head="AUROC",
+    metric=discrimination.auroc,
+    better="higher",
+    kernel=_ranks,
+    spread=spread_of_ranks,
+    is_stored=True,
+)
 WITHIN_QUESTION_AUROC = AnswerMetric(
     name="within_question_auroc",
     better="higher",
@@ -180,7 +186,15 @@ BRIER = _calibrated(
     spread=spread_of_losses,
     is_stored=True,
 )
-AURC = _ranked(name="aurc", head="AURC", metric=selective.aurc, better="lower", **_RANKS, is_skewed=True)
+AURC = _ranked(
+    name="aurc",
+    head="AURC",
+    metric=selective.aurc,
+    better="lower",
+    kernel=_ranks,
+    spread=spread_of_ranks,
+    is_skewed=True,
+)
 HCE = _calibrated(
     name="hce90",
     head="HCE@.9",
@@ -264,7 +278,15 @@ FURTHER_METRICS: dict[str, AnswerMetric] = {
             is_skewed=True,
         ),
         _ranked(name="auarc", head="AUARC", metric=selective.auarc, better="higher"),
-        _ranked(name="e_aurc", head="E-AURC", metric=selective.e_aurc, better="lower", **_RANKS, is_skewed=True),
+        _ranked(
+            name="e_aurc",
+            head="E-AURC",
+            metric=selective.e_aurc,
+            better="lower",
+            kernel=_ranks,
+            spread=spread_of_ranks,
+            is_skewed=True,
+        ),
         _ranked(
             name="prediction_rejection_ratio",
             head="PRR",

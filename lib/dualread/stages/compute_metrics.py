@@ -130,20 +130,21 @@ def _judged(
     draws = ClusterDraws(names=(spec.study, *data_split), cluster_ids=clusters, replicates=n_resamples)
     estimates, comparable = estimate(cell, draws, spec.metrics.further or ())
     unit = unit_of(drawn)
-
-    def in_units(rows: Iterable[dict]) -> Iterator[dict]:
-        return ({**row, "reason": in_unit(row["reason"], unit)} for row in rows)
-
     rows = [
-        *in_units([*estimates, *family_rows(answers, manifest, draws)]),
+        *_in_unit([*estimates, *family_rows(answers, manifest, draws)], unit),
         *threshold_rows(cell.answers, thresholds, unit),
         *(filter_rows(cell.answers, filters) if filters else ()),
-        *in_units([*condition_rows(conditions, draws), *counted(data_split, inputs)]),
-        *in_units(changed_rows(data_split, manifest, inputs)),
+        *_in_unit([*condition_rows(conditions, draws), *counted(data_split, inputs)], unit),
+        *_in_unit(changed_rows(data_split, manifest, inputs), unit),
         *answer_set_rows(spec, data_split, inputs),
     ]
     rows = [dict(of_scores(row)) for row in rows] if spec.uncalibrated else rows
     return rows, replace(comparable, pairs={**comparable.pairs, **report_pairs}), (len(answers), n_pairs)
+
+
+def _in_unit(rows: Iterable[dict], unit: str) -> Iterator[dict]:
+    """Yield rows of metrics with reasons about what is resampled."""
+    yield from ({**row, "reason": in_unit(row["reason"], unit)} for row in rows)
 
 
 def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:
