@@ -1,6 +1,6 @@
 """Equal-weight means over the OOD data sets, per seed: `ood6` for answers, `ood_ccg` for donor pairs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -54,8 +54,12 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
 
 def _mean_row(known: dict[tuple, dict], key: dict, members: Sequence[str]) -> dict:
     rows = [known.get(tuple({**key, "dataset": member}[name] for name in KEYS)) for member in members]
-    problems = list(_problems(members, rows))
-    reason = "; ".join(problems) if members else "the study has no OOD data sets"
+    reason = "; ".join(
+        f"{member}: {'missing' if row is None else row['reason']}"
+        for member, row in zip(members, rows, strict=True)
+        if row is None or row["estimate"] is None
+    )
+    reason = reason if members else "the study has no OOD data sets"
     values = [row["estimate"] for row in rows if row is not None]
     return {
         **key,
@@ -66,11 +70,3 @@ def _mean_row(known: dict[tuple, dict], key: dict, members: Sequence[str]) -> di
         "n_clusters": sum(row["n_clusters"] for row in rows if row is not None),
         "reason": reason or None,
     }
-
-
-def _problems(members: Sequence[str], rows: Sequence[dict | None]) -> Iterator[str]:
-    for member, row in zip(members, rows, strict=True):
-        if row is None:
-            yield f"{member}: missing"
-        elif row["estimate"] is None:
-            yield f"{member}: {row['reason']}"

@@ -18,7 +18,7 @@ Each declaration is one assignment of a literal at top level, and has a default:
 A class `Settings` says what the config may set (`schema.base.settings_class`).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from dualread import plugins
@@ -61,30 +61,24 @@ def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Itera
     `parents` are the roles in the entry, and `views` its views.
     """
     declarations = {constant: declared(plugins.module_of("readers", name), constant) for constant in _DEFAULTS}
-    for problem in _wrong_declarations(name, declarations):
-        yield f"reader: {name!r}: {problem}"
-    roles = declarations["PARENTS"]
-    if "target" in parents and declarations["FITTED_ON"] != "train":
+    where, fitted_on, roles = f"reader: {name!r}:", declarations["FITTED_ON"], declarations["PARENTS"]
+    for constant, allowed in _ALLOWED.items():
+        if declarations[constant] not in allowed:
+            known = " or ".join(repr(value).replace("'", '"') for value in allowed if value)
+            yield f"{where} {constant} is {declarations[constant]!r}. Expected {known}, or no {constant}."
+    for constant in ("FEATURES", "PARENTS"):
+        value = declarations[constant]
+        if not isinstance(value, tuple | list) or not all(isinstance(member, str) for member in value):
+            yield f'{where} {constant} is {value!r}. Expected a tuple of names, such as ("name",).'
+    is_fitted = plugins.defines("readers", name, "fit")
+    if is_fitted and fitted_on is None:
+        yield f'{where} it defines `fit` but no FITTED_ON. Set FITTED_ON to "train" or "validation".'
+    if not is_fitted and fitted_on is not None:
+        yield f"{where} FITTED_ON is {fitted_on!r}, but there is no function `fit`. Define `fit`, or remove FITTED_ON."
+    if "target" in parents and fitted_on != "train":
         yield f"parents.target: the reader {name!r} learns nothing of training answers. Choose one that does."
     if set(parents) - {"target"} != set(roles):
         yield f"parents: {list(parents)}; the reader {name!r} builds on {', '.join(roles) or 'none'}."
     if (declarations["VIEWS"] is None) != (not views):
         expected = "none" if declarations["VIEWS"] is None else "at least one"
         yield f"views: {list(views)}; the reader {name!r} reads {expected}."
-
-
-def _wrong_declarations(name: str, declarations: Mapping[str, Any]) -> Iterator[str]:
-    for constant, allowed in _ALLOWED.items():
-        if declarations[constant] not in allowed:
-            known = " or ".join(repr(value).replace("'", '"') for value in allowed if value)
-            yield f"{constant} is {declarations[constant]!r}. Expected {known}, or no {constant}."
-    for constant in ("FEATURES", "PARENTS"):
-        value = declarations[constant]
-        if not isinstance(value, tuple | list) or not all(isinstance(member, str) for member in value):
-            yield f'{constant} is {value!r}. Expected a tuple of names, such as ("name",).'
-    is_fitted = plugins.defines("readers", name, "fit")
-    fitted_on = declarations["FITTED_ON"]
-    if is_fitted and fitted_on is None:
-        yield 'it defines `fit` but no FITTED_ON. Set FITTED_ON to "train" or "validation".'
-    if not is_fitted and fitted_on is not None:
-        yield f"FITTED_ON is {fitted_on!r}, but there is no function `fit`. Define `fit`, or remove FITTED_ON."
