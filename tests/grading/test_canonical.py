@@ -23,23 +23,9 @@ SLAKE = SHARED_FOLDER / "data" / "slake" / "test.json"
         ("“An  Abscess”", "abscess"),
         ("A", "a"),  # an option's letter, not an article
         ("A the lung", "the lung"),  # one article only
-        ("ﬁbrosis", "fibrosis"),  # NFKC
         ("Ｘ－Ｒａｙ", "x-ray"),
         ("Xray", "x-ray"),
-        ("Radiographs", "x-ray"),
-        ("Computed Tomography", "ct"),
-        ("MR", "mri"),
-        ("Yeah!", "yes"),
-        ("n", "no"),
         ("Lungs", "lung"),
-        ("Masses", "mass"),
-        ("Biopsies", "biopsy"),
-        ("metastases", "metastasis"),
-        ("abscess", "abscess"),
-        ("thrombus", "thrombus"),
-        ("pelvis", "pelvis"),
-        ("pancreas", "pancreas"),
-        ("gas", "gas"),
         ("the body's immunity", "body's immunity"),
         ("both lungs", "both lung"),
         ("Lung, Heart", "heart, lung"),
@@ -59,9 +45,6 @@ SLAKE = SHARED_FOLDER / "data" / "slake" / "test.json"
         ("-5", "-5"),
         ("(-5).", "-5"),
         ("The -5 HU", "-5 hu"),
-        ("\u22125", "-5"),  # minus sign
-        ("\u20135", "-5"),  # en dash
-        ("\uff0d5", "-5"),  # full-width hyphen-minus, NFKC
         ("-.5", "-.5"),
         (".5 cm", ".5 cm"),
         ("\u201c.5 cm\u201d", ".5 cm"),
@@ -94,13 +77,7 @@ def test_canonical_forms(answer, form):
         ("chest x-ray", "x-ray"),
         ("< 5 cm", "> 5 cm"),
         ("yes", "no"),
-        ("-5", "5"),
-        ("\u22125", "5"),
-        ("\u20135", "5"),
-        (".5 cm", "5 cm"),
-        ("-.5", ".5"),
         (".5", "0.5"),
-        ("+5", "5"),
         ("1,000", "1000"),
         ("-5, 3", "5, 3"),
     ],

@@ -112,16 +112,3 @@ def test_only_the_black_view_of_the_fit_partition_is_read():
 
     assert with_black(("stop", "calibration")) == bytes_of(first.tensors)
     assert with_black(("fit",)) != bytes_of(first.tensors)
-
-
-def test_ranking_lowers_the_confidence_in_black_images():
-    given = examples(600)
-    trust = {}
-    for weight in (0.0, 3.0):
-        weights = fit(given, ranking_weight=weight, margin=0.25, brier_weight=0.0, dropout=0.0, learning_rate=1e-3)
-        reader = synthetic.reader("readers.bicr", weights)
-        black = replace(given.answers, source=given.answers.only_view().features, rows=np.arange(len(given)))
-        right = given.correct
-        real, blind = (1 / (1 + np.exp(-bicr.score(reader, a).score[right])) for a in (given.answers, black))
-        trust[weight] = (real - blind).mean()
-    assert trust[3.0] > trust[0.0] + 0.02
