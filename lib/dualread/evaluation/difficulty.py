@@ -110,28 +110,27 @@ def _auroc(
     draws: ClusterDraws,
 ) -> OverSeeds:
     """Return the AUROC for the answers at the places `about` of each run, with the scores at the places `taken`."""
-    metrics = []
-    for run, all_scores, rows, others in zip(runs, scores, about, taken, strict=True):
-        images, correct = _images(run, rows), run.correct[rows]
-        if isinstance(all_scores, str):
-            metrics.append(_RunMetric(run.seed, images, None, None, 0, all_scores))
-            continue
-        score = all_scores[others]
-        kernel = auroc_kernel(score, correct, draws.cluster_of(images), len(draws.cluster_ids))
+
+    def measured(k: int) -> _Measured:
+        scores_of_run, correct = scores[k], runs[k].correct[about[k]]
+        if isinstance(scores_of_run, str):
+            raise UndefinedMetricError(scores_of_run)
+        score = scores_of_run[taken[k]]
         # A difference rests on the images with the rarer kind of answer.
-        rarer = min(len({images[i] for i in np.flatnonzero(kind)}) for kind in (correct, ~correct))
-        metrics.append(_RunMetric(run.seed, images, partial(auroc, score, correct), kernel, rarer))
-    return _over_seeds(metrics, draws)
+        return _Measured(partial(auroc, score, correct), partial(auroc_kernel, score, correct), (correct, ~correct))
+
+    return _over_seeds(runs, about, measured, draws)
 
 
 def _accuracy(runs: Sequence[RunAnswers], hazy: bool, draws: ClusterDraws) -> OverSeeds:
-    metrics = []
-    for run in runs:
-        rows = np.flatnonzero((run.haze > 0) == hazy)
-        images, correct = _images(run, rows), run.correct[rows]
-        kernel = mean_kernel(correct.astype(np.float64), draws.cluster_of(images), len(draws.cluster_ids))
-        metrics.append(_RunMetric(run.seed, images, partial(accuracy, correct), kernel, len(set(images))))
-    return _over_seeds(metrics, draws)
+    about = [np.flatnonzero((run.haze > 0) == hazy) for run in runs]
+
+    def measured(k: int) -> _Measured:
+        correct = runs[k].correct[about[k]]
+        kernel = partial(mean_kernel, correct.astype(np.float64))
+        return _Measured(partial(accuracy, correct), kernel, (np.ones_like(correct),))
+
+    return _over_seeds(runs, about, measured, draws)
 
 
 def _share_columns(value: OverSeeds) -> dict[str, Any]:
@@ -144,42 +143,41 @@ def _share_columns(value: OverSeeds) -> dict[str, Any]:
     return {**columns, "low": low, "high": high}
 
 
-def _images(run: RunAnswers, rows: np.ndarray) -> list[str]:
-    return [run.image_ids[int(row)] for row in rows]
+class _Measured(NamedTuple):
+    """A metric of one run, its kernel for clusters, and masks of rows: the fewest images of any carry a difference."""
+
+    metric: Callable[[], float]
+    kernel: Callable[[np.ndarray, int], Kernel]
+    kinds: Sequence[np.ndarray]
 
 
-class _RunMetric(NamedTuple):
-    """A metric of one run with its kernel, or the reason for none; and how many images carry a difference."""
-
-    seed: int
-    image_ids: Sequence[str]
-    metric: Callable[[], float] | None
-    kernel: Kernel | None
-    carriers: int
-    reason: str | None = None
-
-
-def _over_seeds(metrics: Sequence[_RunMetric], draws: ClusterDraws) -> OverSeeds:
-    by_seed, replicates, reasons = {}, {}, []
-    for run in metrics:
+def _over_seeds(
+    runs: Sequence[RunAnswers],
+    about: Sequence[np.ndarray],
+    measured: Callable[[int], _Measured],
+    draws: ClusterDraws,
+) -> OverSeeds:
+    by_seed, replicates, reasons, carriers = {}, {}, [], []
+    images = [[run.image_ids[int(row)] for row in rows] for run, rows in zip(runs, about, strict=True)]
+    for k, (run, names) in enumerate(zip(runs, images, strict=True)):
         try:
-            if run.metric is None or run.kernel is None:
-                raise UndefinedMetricError(run.reason)
-            by_seed[run.seed] = float(run.metric())
-            kernels = {run.seed: run.kernel}
-            replicates |= image_cluster_replicates(kernels, draws, n_rows=len(run.image_ids))
+            metric, kernel, kinds = measured(k)
+            by_seed[run.seed] = float(metric())
         except UndefinedMetricError as error:
             reasons.append(str(error))
-    n, n_clusters = (min(len(count(run.image_ids)) for run in metrics) for count in (list, set))
+            continue
+        kernels = {run.seed: kernel(draws.cluster_of(names), len(draws.cluster_ids))}
+        replicates |= image_cluster_replicates(kernels, draws, n_rows=len(names))
+        carriers.append(min(len({names[i] for i in np.flatnonzero(kind)}) for kind in kinds))
+    n, n_clusters = (min(len(count(names)) for names in images) for count in (list, set))
     if reasons:
         reason = "; ".join(dict.fromkeys(reasons))
         return OverSeeds(estimate=None, n=n, n_clusters=n_clusters, short=(), reason=reason)
-    n_images = min(run.carriers for run in metrics)
     return OverSeeds(
         estimate=mean(by_seed.values()),
         by_seed=by_seed,
-        sample=mean_sample([[*replicates.values()]], n_images=n_images),
-        samples={seed: mean_sample([[values]], n_images=n_images) for seed, values in replicates.items()},
+        sample=mean_sample([[*replicates.values()]], n_images=min(carriers)),
+        samples={seed: mean_sample([[values]], n_images=min(carriers)) for seed, values in replicates.items()},
         n=n,
         n_clusters=n_clusters,
         short=(),
