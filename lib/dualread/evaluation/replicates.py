@@ -7,7 +7,7 @@ spread that its images call for (`statistics.t_replicates`). Means over pairs of
 """
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # loads its submodules when they are first used
@@ -22,7 +22,7 @@ from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel
 from dualread.evaluation.statistics.t_intervals import Limits
 from dualread.evaluation.statistics.t_replicates import Spread, spread_of_ranks, t_stretch
 
-_Key = tuple[str, tuple[str, ...]]  # a cell, and the metrics that share a kernel, in its order
+_Key = tuple[Any, tuple[str, ...]]  # a cell, and the metrics that share a kernel, in its order
 _SHARING: dict[BuildKernel, tuple[str, ...]] = {}
 for _name in WITH_REPLICATES:
     if _build := ALL_METRICS[_name].kernel:
@@ -82,8 +82,8 @@ def _computed(further: Collection[str]) -> list[str]:
 
 
 def raw_replicates(
-    cells: Mapping[str, CellColumns], draws: ClusterDraws, further: Collection[str]
-) -> dict[tuple[str, str], MetricReplicates]:
+    cells: Mapping[Any, CellColumns], draws: ClusterDraws, further: Collection[str]
+) -> dict[tuple[Any, str], MetricReplicates]:
     """Return, by cell and metric, what `replicates` are made of; nothing for a cell without answers."""
     kernels: dict[_Key, Kernel] = {}
     images_of: dict[_Key, Clusters] = {}

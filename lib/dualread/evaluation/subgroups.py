@@ -95,14 +95,14 @@ class _Grouped:
         self._n = {
             side: part.answers.n_distinct("cluster_id", all_rows(part.answers)) for side, part in self._parts.items()
         }
-        large = {str(side): part for side, part in self._parts.items() if self._n[side] >= FEWEST}
+        large = {side: part for side, part in self._parts.items() if self._n[side] >= FEWEST}
         self._replicates = raw_replicates(large, draws, further)
         self._pairs = {} if isinstance(cell.pairs, str) else stored_pairs(cell.pairs)
 
     def rows(self, name: str | None, metrics: Mapping[str, AnswerMetric]) -> Iterator[dict]:
         """Yield the metrics of a group, each with the interval of this group by itself."""
         side, part = (False, name), self._parts[False, name]
-        known = {metric: raw.spread_out() for (cell, metric), raw in self._replicates.items() if cell == str(side)}
+        known = {metric: raw.spread_out() for (cell, metric), raw in self._replicates.items() if cell == side}
         nothing = dict.fromkeys(("simultaneous_low", "simultaneous_high", *_OF_DIFFERENCE, "difference_reason"))
         for row in subset_rows("", part, self._draws, metrics, known):
             metric = row["metric"]
@@ -136,7 +136,7 @@ class _Grouped:
         if isinstance(metric, AnswerMetric) and metric.counts is not None:
             return share_interval(metric.counts(part.answers), part.answers.codes("cluster_id"), alpha)
         if metric.name in WITH_PERCENTILES:
-            return self._replicates[str(side), metric.name].limits(alpha)
+            return self._replicates[side, metric.name].limits(alpha)
         return None if isinstance(part.pairs, str) else limits(of_pairs, part.pairs, row["estimate"], alpha)
 
     def add_differences(self, rows: Sequence[dict]) -> None:
@@ -169,7 +169,7 @@ class _Grouped:
             if np.isnan(values).all():
                 return np.nan, None
             return float(np.nanmean(values)), mean_sample([[replace(self._pairs[metric], values=values)]], n_images=0)
-        raw, declared = self._replicates[str(side), metric], ALL_METRICS[metric]
+        raw, declared = self._replicates[side, metric], ALL_METRICS[metric]
         n_images = raw.images.n_rarer if declared.is_of_ranks else raw.images.in_effect.n
         is_skewed = declared.is_skewed or raw.images.in_effect.is_uneven
         return raw.estimate, Resampled(replicates=raw.spread_out(), n_images=n_images, is_skewed=is_skewed)
