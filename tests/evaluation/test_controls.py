@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 
 from dualread.evaluation.columns import CellColumns, Columns
-from dualread.evaluation.controls import report_pairs
+from dualread.evaluation.controls import FIXED_METRICS, SHUFFLED_METRICS, report_pairs
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined
-from dualread.evaluation.pair_metrics import PairValues
+from dualread.evaluation.pair_metrics import PAIR_METRICS, PairValues
 from dualread.evaluation.samples import mean_sample
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.jackknife import pair_shifts
@@ -122,11 +122,11 @@ def test_every_control_with_an_interval_has_one():
 
 
 def test_without_a_condition_every_value_is_a_reason():
-    found = rows_of(replace(cell(), fixed="why not", shuffled="nor this"), replicates=50)
-    for name, row in found.items():
-        if name.startswith(("fixed_prefix", "strict_same", "shuffled")):
-            reason = "nor this" if name.startswith("shuffled") else "why not"
-            assert (row["estimate"], row["low"], row["n"], row["reason"]) == (None, None, 0, reason), name
+    found = rows_of(replace(cell(), pairs="no donors", fixed="why not", shuffled="nor this"), replicates=50)
+    for metrics, reason in ((PAIR_METRICS, "no donors"), (FIXED_METRICS, "why not"), (SHUFFLED_METRICS, "nor this")):
+        for row in (found[name] for name in metrics):
+            assert (row["estimate"], row["low"], row["n"], row["reason"]) == (None, None, 0, reason), row
+    assert found["shuffled_auroc_undefined_replicates"]["reason"] == "nor this"
 
 
 def test_without_a_decisive_row_the_preference_is_undefined_and_the_rest_is_not():

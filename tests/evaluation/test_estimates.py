@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
@@ -103,13 +101,6 @@ def test_the_noise_floor_is_that_of_the_study_and_the_subset(rows, evaluated):
         images = np.array([draws.cluster_ids.index(image) for image in chosen["cluster_id"]])
         columns = chosen["confidence"].to_numpy(), chosen["correct"].to_numpy(), images
         assert rows[subset, "ece15_noise_floor"]["estimate"] == ece_noise_floor(*columns, 12, draws.names)
-
-
-def test_no_donors_is_a_reason_not_a_number(evaluated):
-    without = replace(evaluated, pairs="no same-question donors")
-    for row in estimates.estimate(CellColumns.of(without), draws_of(without))[0]:
-        if row["metric"].removesuffix("_undefined_replicates") in PAIR_METRICS:
-            assert (row["estimate"], row["low"], row["reason"], row["n"]) == (None, None, "no same-question donors", 0)
 
 
 def test_an_empty_subset_and_one_class_are_reasons(evaluated):
