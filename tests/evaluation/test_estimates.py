@@ -6,6 +6,7 @@ from dualread.errors import ArtifactError
 from dualread.evaluation import controls, estimates
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
+from dualread.evaluation.conditions import family_rows
 from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.join import Joined
 from dualread.evaluation.metric import measure
@@ -15,6 +16,9 @@ from dualread.evaluation.metrics.grounding import decisive
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.proportion import share_interval
+from dualread.evaluation.thresholds import choose, threshold_rows
+from dualread.evaluation.without_confidences import without_confidences
+from tests.evaluation.cells import manifest
 from tests.evaluation.metrics import literal
 from tests.evaluation.spread import spread_as_t
 
@@ -156,3 +160,12 @@ def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
     assert (found["low"], found["high"]) == pytest.approx(tuple(expected), abs=1e-12)
     assert found["low"] <= found["estimate"] <= found["high"]
     assert rows["all", "auroc_undefined_replicates"]["estimate"] == 0.0
+
+
+def test_a_method_without_confidences_has_the_rows_of_others(evaluated):
+    questions, cell, draws, further = manifest(), CellColumns.of(evaluated), draws_of(evaluated, 10), ("log_loss",)
+    rows = [*estimates.estimate(cell, draws, further)[0], *family_rows(evaluated.answers, questions, draws)]
+    rows += threshold_rows(cell.answers, choose(cell.answers, [10]))
+    none = [*without_confidences(questions, [10], "why", [], further, of_claims=False)]
+    names, expected = (sorted((row["subset"], row["metric"]) for row in of) for of in (none, rows))
+    assert names == expected
