@@ -98,6 +98,7 @@ CASES = {
     "vbr: no rows": lambda: grounding.vbr([], []),
     "threshold: none": lambda: selective.threshold([0.9, 0.9, 0.1], [True, False, False], target_risk=0.1),
     "threshold: a risk of 10": lambda: selective.threshold([0.9], [True], target_risk=10),
+    "coverage: no rows": lambda: selective.coverage([], 0.5),
     "kept risk: nothing is kept": lambda: selective.kept_risk([0.9], [True], threshold=0.95),
     "certified: none": lambda: certified(300, right=RIGHT_WRONG * 150),
     "certified: no rows": lambda: certified(0),
