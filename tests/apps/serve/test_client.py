@@ -14,19 +14,17 @@ import pytest
 
 from dualread.apps import main as program
 from dualread.apps.score import ScorerChoice
-from dualread.apps.score.loading import checkpoint_digests
-from dualread.apps.score.readings import readings
+from dualread.apps.score.readings import LoadedReaders
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
 from dualread.apps.serve.outcome import Record
 from dualread.grading.contracts import single
 from dualread.models import prompts
 from dualread.readers.requirements import NAME
-from dualread.schema.answers import Decoding
-from dualread.schema.recorded import Facts, PromptText, Requirements
+from dualread.schema.recorded import PromptText
 from tests.apps.score import small
 from tests.apps.serve.running import LESION, data_url, opened, serving, user
-from tests.tiny import MODEL, image
+from tests.tiny import image
 
 parse = single.parse  # before the tests put another one in its place
 PARTS = ("confidence", "psr", "per")
@@ -325,12 +323,12 @@ def test_an_answer_that_is_invalid_or_no_number_has_no_confidence(study, monkeyp
             judged = server.ask(study.image(1), LESION).choices[0].dualread
             assert [judged[name] for name in ("answer", "confidence", "per", "abstain")] == [None] * 3 + [True]
             assert "no confidence: the completion has no valid answer" in judged["notes"][0]
-        real = readings
+        real = LoadedReaders.readings
 
         def no_number(*given):
             return [replace(one, per=float("nan")) for one in real(*given)]
 
-        monkeypatch.setattr("dualread.apps.serve.service.readings", no_number)
+        monkeypatch.setattr(LoadedReaders, "readings", no_number)
         for stream in (False, True):
             with server.client().chat.completions.with_streaming_response.create(
                 model="dualread", messages=[user(study.image(1), LESION)], stream=stream
@@ -375,14 +373,7 @@ def ward(studies, tmp_path_factory):
         patch.syspath_prepend(folder)
         tiny = studies("qwen3_vl").tiny
         asked = PromptText(name="ward_asked.turns", sha256=prompts.template_sha256("ward_asked.turns"))
-        required = Requirements(
-            model=MODEL,
-            facts=Facts().model_dump(),
-            checkpoint=checkpoint_digests(tiny.checkpoint),
-            prompt=asked,
-            decoding=Decoding(**small.DECODING),
-            contract="single",
-        )
+        required = small.requirements(tiny.checkpoint, prompt=asked)
         yield small.build(tiny, folder / "results", **{NAME: required.model_dump()})
 
 

@@ -17,6 +17,7 @@ import openai
 import pytest
 
 from dualread.apps import main as program
+from dualread.apps.score.loading import ChosenReaders
 from dualread.apps.serve import web
 from tests.apps.serve.running import LESION, opened, part, sent, wait_until
 
@@ -122,7 +123,7 @@ def _asked_and_ended(running, port, client, study):
 
 
 def test_options_that_make_no_sense_are_named_before_anything_is_loaded(monkeypatch, capsys):
-    monkeypatch.setattr("dualread.apps.serve.opening.load", lambda *given, **named: pytest.fail("loaded"))
+    monkeypatch.setattr(ChosenReaders, "load", lambda choice: pytest.fail("loaded"))
     with web.listen(web.LOOPBACK, 0) as taken:
         port = str(taken.getsockname()[1])
         for options, said in (

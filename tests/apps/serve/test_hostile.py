@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from dualread import limits
+from dualread.apps.score.readings import LoadedReaders
 from dualread.apps.serve import wire
 from dualread.apps.serve.outcome import GONE
 from dualread.data.images import Decoded
@@ -223,7 +224,7 @@ def test_a_batch_that_fails_harms_no_other_one(study, monkeypatch):
                 server.ask(study.image(1), LESION)
         assert server.ask(study.image(1), LESION).choices
         with monkeypatch.context() as patch:
-            patch.setattr("dualread.apps.serve.service.readings", fails)
+            patch.setattr(LoadedReaders, "readings", fails)
             with pytest.raises(openai.InternalServerError, match="out of memory"):
                 server.ask(study.image(1), LESION)
             with pytest.raises(openai.APIError, match="out of memory"):

@@ -20,7 +20,6 @@ from dualread.apps.score.bundle import (
     METRICS_FILE,
     READERS,
     Bundle,
-    check_is_own,
     checkpoint_folder,
     copy_readers,
     find,
@@ -28,8 +27,8 @@ from dualread.apps.score.bundle import (
     read_reader,
     write_bundle,
 )
-from dualread.apps.score.claims import check_claims
-from dualread.apps.score.loading import load
+from dualread.apps.score.claims import ClaimDivider
+from dualread.apps.score.loading import ChosenReaders
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
 from dualread.data.questions.roles import OF_UNIT, unit_of
@@ -42,7 +41,6 @@ from dualread.evaluation.thresholds import EMPIRICAL, Threshold
 from dualread.progress import say
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
-from dualread.readers.requirements import requirements_of, views_read
 from dualread.schema.columns import FEATURES, MANIFEST, METRICS, PREDICTIONS
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
@@ -123,10 +121,9 @@ def export(
         ArtifactError: The study's metrics are missing, or a reader does not say what it depends on.
     """
     source = find(_run_folder(study, run) / method, plugins=plugins)
-    readers = {name: source.load(name) for name in dict.fromkeys((method, *methods))}
-    required = requirements_of(readers[method], where=f"{study}: {method}")
-    check_is_own(required, f"{study}: {method}")
-    check_claims(required, views_read(readers[method], where=method), f"{study}: {method}")
+    readers = {name: source.scoring_reader(name) for name in dict.fromkeys((method, *methods))}
+    required = readers[method].requirements
+    ClaimDivider.from_requirements(required, readers[method].views, f"{study}: {method}")
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
     if out.exists() and not (out.is_dir() and (is_bundle(out) or not any(out.iterdir()))):
         raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")
@@ -162,8 +159,8 @@ def export(
     if with_checkpoint:
         shutil.copytree(checkpoint_folder(_actor_folder(study, run)), out / CHECKPOINT)
         try:  # so that another engine can be checked
-            opens = partial(OpenActor, batch_size=4)
-            stored.write(out, load(ScorerChoice(reader=out, plugins=source.plugins), opens))
+            chosen = ChosenReaders.load(ScorerChoice(reader=out, plugins=source.plugins))
+            stored.write(out, chosen.with_actor(partial(OpenActor, batch_size=4)))
         except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, perhaps without memory
             say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
     if required.spans is None:  # what is compared are answers

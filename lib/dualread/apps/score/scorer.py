@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import OpenActor
 from dualread.apps.score.distance import unusual
-from dualread.apps.score.loading import LoadedScorer, load
-from dualread.apps.score.readings import decision_of, readings
+from dualread.apps.score.loading import ChosenReaders, LoadedScorer
+from dualread.apps.score.readings import decision_of
 from dualread.apps.score.results import Failed, Question, Scored, shown
 from dualread.digests import digest_of
 from dualread.errors import ConfigError, DualReadError
@@ -41,7 +41,7 @@ class Scorer:
         bits: int | None = None,
         ct_windows: CtWindows | None = None,
     ):
-        self.method = loaded.method
+        self.method = loaded.readers.method
         self.notes = loaded.notes
         reading = [bits, *(ct_windows or ())]
         self.digest = loaded.digest if reading == [None] else digest_of([loaded.digest, *reading])
@@ -112,7 +112,7 @@ class Scorer:
             allow_other=allow_other,
             plugins=plugins,
         )
-        loaded = load(choice, partial(OpenActor, batch_size=batch_size))
+        loaded = ChosenReaders.load(choice).with_actor(partial(OpenActor, batch_size=batch_size))
         return cls(loaded, batch_size=batch_size, bits=bits, ct_windows=windows)
 
     def __call__(
@@ -151,21 +151,19 @@ class Scorer:
     def together(self, questions: Sequence[Question]) -> list[Scored]:
         """Return the results of one batch; the first question that fails raises an error, see `__call__`."""
         loaded = self._loaded
-        how = {"required": loaded.requirements, "bits": self.bits, "ct_windows": self.ct_windows}
+        how = {"required": loaded.needs.requirements, "bits": self.bits, "ct_windows": self.ct_windows}
         originals = [shown(asked, asked.image, loaded.actor.encoder, **how) for asked in questions]
         donors = {
             i: shown(asked, asked.donor, loaded.actor.encoder, **how)
             for i, asked in enumerate(questions)
             if asked.donor is not None
         }
-        answered = loaded.actor.answer([*originals, *donors.values()], loaded.views, states=loaded.reads_states)
-        judging = (loaded.distances, loaded.threshold, loaded.set_thresholds)
-        read = readings(loaded.readers, loaded.method, answered, *judging)
+        read = loaded.readers.readings(loaded.actor.answer([*originals, *donors.values()]))
         donor_of = dict(zip(donors, read[len(originals) :], strict=True))
         return [
             Scored(
                 **vars(reading),
-                decision=decision_of(reading, loaded.threshold),
+                decision=decision_of(reading, loaded.readers.threshold),
                 donor=donor_of.get(i),
                 notes=(
                     *self.notes,

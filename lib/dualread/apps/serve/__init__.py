@@ -133,7 +133,7 @@ def run(options: argparse.Namespace, *, shows_page: bool = False) -> int:
         def done(outcome: Outcome) -> None:
             outcome.log()
             if record is not None:
-                for row in outcome.rows(service.loaded.method):
+                for row in outcome.rows(service.loaded.readers.method):
                     record.add(row)
 
         chats = Chats(

@@ -97,7 +97,7 @@ def application(
         return None
 
     loaded = chats.service.loaded
-    shown = page_routes(method=loaded.method, notes=loaded.notes, megabytes=chats.limits.megabytes * 70 // 100)
+    shown = page_routes(method=loaded.readers.method, notes=loaded.notes, megabytes=chats.limits.megabytes * 70 // 100)
     public = [route.path for route in shown]  # the page asks for the key
     routes = [
         Route("/v1/chat/completions", chats, methods=["POST"]),

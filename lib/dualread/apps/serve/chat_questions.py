@@ -46,16 +46,16 @@ class ActorRequest:
 
 
 class RequestReader:
-    """Reads requests to the actor of `loaded`, whose requirements say what its readers were fitted on.
+    """Reads requests to the actor of `loaded`, whose needs say what its readers were fitted on.
 
     Attributes:
         turn: Held by whoever encodes: a tokenizer serves one thread at a time.
     """
 
     def __init__(self, loaded: LoadedScorer[Any]):
-        self._encoder, self._required = loaded.actor.encoder, loaded.requirements
+        self._encoder, self._required = loaded.actor.encoder, loaded.needs.requirements
         self._positions = getattr(loaded.actor.config, "max_position_embeddings", 2**17)
-        self._has_views = bool(loaded.views)
+        self._has_views = bool(loaded.needs.views)
         self.turn = threading.Lock()
 
     def read(self, turns: Sequence[Turn], sent: ChatRequest, name: str) -> ActorRequest:

@@ -114,7 +114,7 @@ class ReplyWriter:
         }
 
     def _judged(self, answer: Answer) -> dict[str, Any]:
-        return of_answer(answer, self._service.loaded.threshold)
+        return of_answer(answer, self._service.loaded.readers.threshold)
 
 
 def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:

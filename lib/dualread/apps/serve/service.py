@@ -8,22 +8,21 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dualread.apps.score.claims import ClaimDivider
 from dualread.apps.score.distance import unusual
 from dualread.apps.score.loading import LoadedScorer
-from dualread.apps.score.readings import before_answer, decision_of, known_early, readings
+from dualread.apps.score.readings import decision_of
 from dualread.apps.score.results import Claim, Reading
 from dualread.apps.serve.actors import ServingActor
 from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
 from dualread.apps.serve.texts import GrowingText, TokenPieces
-from dualread.errors import DualReadError, in_a_line
+from dualread.errors import DataError, DualReadError, in_a_line
 from dualread.evaluation.thresholds import Decision
-from dualread.models.actor import Completion
+from dualread.models.actor import ClaimSpan, Completion
 from dualread.models.streams import BrokenRequest, Finished, PartlyRead, PromptRead, TokenEvent
 
 
@@ -103,8 +102,8 @@ class _PendingRequest:
     psr: float | None = None
     open: set[int] = field(default_factory=set)
     texts: dict[int, GrowingText] = field(default_factory=dict)
-    n_claims: dict[int, int] = field(default_factory=dict)
-    """How many claims of a completion are being read, or were told."""
+    claims: dict[int, list[ClaimSpan]] = field(default_factory=dict)
+    """The claims of a completion that are being read, or were told."""
 
     def numbers(self, index: int) -> Sequence[int]:
         """Return the numbers of the completions that this one is: greedy completions are all the same."""
@@ -127,11 +126,10 @@ class AnsweringService:
         self.loaded, self._broken = loaded, None
         self._actor, self._limit = loaded.actor, abstain_below
         self.requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
-        self._divider: ClaimDivider | None = None  # of reports whose claims are told before their end
-        if loaded.requirements.spans is not None and known_early(
-            loaded.readers, loaded.views, loaded.actor.config.hidden_size
-        ):
-            self._divider = ClaimDivider(loaded.requirements)
+        divider = loaded.needs.divider
+        if divider is not None and not loaded.readers.known_early(loaded.actor.config.hidden_size):
+            divider = None
+        self._divider = divider  # of reports whose claims are told before their end
         self._progress = time.monotonic()
         self._inbox: queue.SimpleQueue[tuple[str, _PendingRequest | None] | None] = queue.SimpleQueue()
         self._running: dict[str, _PendingRequest] = {}
@@ -232,7 +230,7 @@ class AnsweringService:
         states = {event.name: event.state for event in read if event.state is not None}
         psr: dict[str, float | None] = {}
         if states:
-            values = before_answer(self.loaded.readers, self.loaded.method, np.stack(list(states.values())))
+            values = self.loaded.readers.before_answer(np.stack(list(states.values())))
             psr = dict(zip(states, values or [None] * len(states), strict=True))
         for event in prompts:
             request = self._running[event.name]
@@ -260,10 +258,11 @@ class AnsweringService:
                 for index in request.numbers(event.index):
                     request.tell(TextPart(index=index, text=part, tokens=tokens))
             if part and self._divider is not None and request.asked.encoded.watched:
-                claims = self._divider.settled(text.told) or []
-                if new := claims[request.n_claims.get(event.index, 0) :]:
-                    request.n_claims[event.index] = len(claims)
-                    self._actor.read_early(event.name, event.index, new)
+                before = request.claims.setdefault(event.index, [])
+                with suppress(DataError):  # which is told at the end
+                    if new := self._divider.settled(text.told, before)[len(before) :]:
+                        before.extend(new)
+                        self._actor.read_early(event.name, event.index, new)
         return text.finished(request.asked.encoded.prompt) if text.is_cut else None
 
     def _judge_early(self, read: Sequence[PartlyRead]) -> None:
@@ -289,7 +288,7 @@ class AnsweringService:
             reasons, decision, growing = unjudged[id(event)], None, request.texts.get(event.index)
             if reading is not None:
                 reasons = () if reading.reason is None else (reading.reason,)
-                decision = decision_of(reading, self.loaded.threshold)
+                decision = decision_of(reading, self.loaded.readers.threshold)
             text = event.completion.text
             text, tokens = (text, ()) if growing is None else growing.take(text)
             answer = Answer(
@@ -329,11 +328,9 @@ class AnsweringService:
             return {}
         asked = [self._running[event.name].asked for event in finished]
         try:
-            with self.requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
-                answered = self._actor.read(asked, finished, self.loaded.views)
-            loaded = self.loaded
-            judging = (loaded.distances, loaded.threshold, loaded.set_thresholds)
-            judged = readings(loaded.readers, loaded.method, answered, *judging)
+            with self.requests.turn if self.loaded.needs.views else nullcontext():  # what views ask has to be encoded
+                answered = self._actor.read(asked, finished)
+            judged = self.loaded.readers.readings(answered)
             return {id(event): reading for event, reading in zip(finished, judged, strict=True)}
         except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
             if len(finished) == 1:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from dualread.apps.score.answering import ActorNeeds
 from dualread.apps.serve import actors
 from dualread.apps.serve.vllm_process import answer
 from dualread.errors import ArtifactError, DualReadError
@@ -132,5 +133,5 @@ def test_nothing_of_the_working_directory_is_imported(monkeypatch, tmp_path):
     monkeypatch.setattr(actors, "encoder_of", lambda *given: (None, frozenset(), ()))
     monkeypatch.setattr(actors, "read_config", lambda folder: SimpleNamespace(get_text_config=dict))
     with pytest.raises(RuntimeError, match="unknown_option"):
-        actors.OnVllm(tmp_path, SimpleNamespace(model={}), None, unknown_option=1)
+        actors.OnVllm(tmp_path, ActorNeeds(requirements=SimpleNamespace(model={})), unknown_option=1)
     assert not (tmp_path / "imported").exists()
