@@ -88,17 +88,10 @@ class Answered:
 
 
 class OpenActor:
-    """A checkpoint, opened with transformers, that answers as a reader requires.
+    """A checkpoint, opened with transformers, that answers as its readers need it, `batch_size` answers at once.
 
-    Args:
-        folder: The checkpoint.
-        needs: What its readers need of it.
-        batch_size: Number of answers that are made at once.
-
-    Attributes:
-        opened: The checkpoint.
-        encoder: Encodes its prompts.
-        config: The configuration of the model's text part.
+    `opened` is the checkpoint, `encoder` encodes its prompts, and `config` is the configuration of the model's text
+    part.
     """
 
     def __init__(self, folder: Path, needs: ActorNeeds, *, batch_size: int):

@@ -141,10 +141,9 @@ class ReaderSource:
         """Read the reader of `method`, with what it needs of an actor that is asked new questions.
 
         Raises:
-            ConfigError: There is none, and the message lists the others; or it was fitted on given answers.
+            ConfigError: There is none, or it was fitted on given answers.
             UntrustedNameError: The file names a plugin of a package that the user has not named.
-            ArtifactError: The file is no reader, is damaged, does not say what it needs, or says why the reader could
-                not be fitted.
+            ArtifactError: The file is no reader, does not say what it needs, or says why it cannot score.
         """
         if method not in self.files:
             known = ", ".join(sorted(self.files))
@@ -230,10 +229,9 @@ def find(
 
 
 def read_reader(file: Path, plugins: Sequence[str] = ()) -> FittedReader:
-    """Read a reader that stage fit_readers wrote, here or elsewhere; `plugins` is as in `find`.
+    """Read a reader that stage fit_readers wrote, here or elsewhere; `plugins` is as in `scorer.Scorer.load`.
 
     Raises:
-        UntrustedNameError: The file names a reader of a package that the user has not named.
         ArtifactError: The file is no reader, is damaged, or has weights that are not finite.
     """
     try:
@@ -260,10 +258,7 @@ def find_checkpoint(checkpoint: str | Path) -> Path:
 def checkpoint_folder(checkpoint: Path) -> Path:
     """Return the folder with the weights: `checkpoint` itself, or its subfolder of this name if it is an actor's.
 
-    It may be that of an adapter, without the weights of its base.
-
-    Raises:
-        ArtifactError: There is no such folder, or no model in it.
+    It may be that of an adapter, without its base. An ArtifactError says that there is no model in it.
     """
     for folder in (checkpoint / "checkpoint", checkpoint):
         if (folder / "config.json").is_file() or is_adapter(folder):

@@ -165,7 +165,6 @@ def export(
             say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
     if required.spans is None:  # what is compared are answers
         _store_validation(study, run, list(readers), dataset, out)
-        _store_distances(study, run, dataset, out)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
     evaluated = sorted(set(metrics["method"]) & set(source.files))
     nulls = [name for name in evaluated if declared(read_reader(source.files[name], source.plugins).module, "NULL")]
@@ -182,28 +181,22 @@ def _shown(reader: FittedReader) -> dict[str, str]:
 
 
 def _store_validation(study: Path, run: tuple[str, str, int], methods: Sequence[str], dataset: str, out: Path) -> None:
-    """Write the confidences of the validation answers, with which those of a server are compared."""
-    place = Path(run[0], run[1], str(run[2]))
-    files = {method: study / "predictions" / place / method / "predictions.parquet" for method in methods}
-    manifest = study / "manifests" / dataset / "validation" / "manifest.parquet"
-    if not all(file.is_file() for file in (manifest, *files.values())):
+    """Write what new answers are compared with, where it is: confidences of validation answers, and their states."""
+    place, manifest = Path(*map(str, run)), study / "manifests" / dataset / "validation" / "manifest.parquet"
+    if not manifest.is_file():
         return
     clusters = read_table(manifest, MANIFEST, ("sample_id", "cluster_id"))
-    confidences = {}
-    for method, file in files.items():
-        rows = read_table(file, PREDICTIONS).filter(dataset=dataset, split="validation", condition="original")
-        rows = rows.join(clusters, on="sample_id", validate="1:1")
-        confidences[method] = (rows["confidence"].to_list(), rows["cluster_id"].to_list())
-    write_validation(out, confidences)
-
-
-def _store_distances(study: Path, run: tuple[str, str, int], dataset: str, out: Path) -> None:
-    """Write what the states of the validation questions were like, where they were read."""
-    states = study / "features" / Path(run[0], run[1], str(run[2]), dataset, "validation", "original")
-    manifest = study / "manifests" / dataset / "validation" / "manifest.parquet"
-    if (states / "features.safetensors").is_file() and manifest.is_file():
+    files = {method: study / "predictions" / place / method / "predictions.parquet" for method in methods}
+    if all(file.is_file() for file in files.values()):
+        confidences = {}
+        for method, file in files.items():
+            rows = read_table(file, PREDICTIONS).filter(dataset=dataset, split="validation", condition="original")
+            rows = rows.join(clusters, on="sample_id", validate="1:1")
+            confidences[method] = (rows["confidence"].to_list(), rows["cluster_id"].to_list())
+        write_validation(out, confidences)
+    states = study / "features" / place / dataset / "validation" / "original"
+    if (states / "features.safetensors").is_file():
         index = read_table(states / "features.parquet", FEATURES, ("sample_id", "sample_index", "row"))
-        clusters = read_table(manifest, MANIFEST, ("sample_id", "cluster_id"))
         rows = index.filter(sample_index=0).sort("sample_id").join(clusters, on="sample_id", validate="1:1")
         h_pre = read_tensors(states / "features.safetensors", ["h_pre"])["h_pre"][rows["row"].to_numpy()]
         if fitted := distance.StateDistances.fit(h_pre, rows["cluster_id"].to_list()):

@@ -70,12 +70,8 @@ def other_checkpoint(required: Mapping[str, str], digests: Mapping[str, str]) ->
 def other_prompts(required: Sequence[Requirements], prompt: str | None) -> Iterator[str]:
     """Yield one sentence if another `prompt` is chosen, and for each prompt whose text is no longer the fitted one.
 
-    Args:
-        required: What the readers depend on, at least one; the first one's prompt is that of the question.
-        prompt: The prompt that is chosen in its place; None for none.
-
-    Raises:
-        ConfigError: The library has no prompt of this name.
+    `required` is what the readers depend on; the prompt of the first one is that of the question. A ConfigError says
+    that the library has no such prompt.
     """
     known = [name for name in prompts.names() if not re.search(r"\{(ANSWER|HINT|OPTION_TEXT)", prompts.template(name))]
     if prompt is not None and prompt not in (*known, required[0].prompt.name):
@@ -94,9 +90,7 @@ def other_prompts(required: Sequence[Requirements], prompt: str | None) -> Itera
 def other_states(reader: ScoringReader, config: Any) -> Iterator[str]:
     """Yield one sentence for each way in which states are read now and were not when the reader was fitted.
 
-    Args:
-        reader: A fitted reader.
-        config: The configuration of the model's text part.
+    `config` is the configuration of the model's text part.
     """
     if (states := reader.states) is None:
         return
@@ -126,14 +120,10 @@ Opens = Callable[[Path, ActorNeeds], A]
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedScorer(Generic[A]):
-    """What scoring needs.
+    """What scoring needs: an actor, what readers need of it, and the readers.
 
-    Attributes:
-        actor: Answers.
-        needs: What the readers need of it, and how it is asked.
-        readers: Judge its answers.
-        notes: What differs from what the readers were fitted on; empty unless others were allowed.
-        digest: Digest of all that a result depends on besides the question.
+    `notes` say what differs from what the readers were fitted on; they are empty unless others were allowed. `digest`
+    is of all that a result depends on besides the question.
     """
 
     actor: A

@@ -29,14 +29,11 @@ _NONE = Confidence(confidence=None, score=None, imputed=False)
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedReaders:
-    """The readers of one actor's answers, and what travels with them.
+    """The readers of one actor's answers by method, and what travels with them.
 
-    Attributes:
-        by_method: The readers.
-        method: The method whose reader gives the confidence.
-        threshold: The threshold that decides; None if none travels with the readers.
-        set_thresholds: Those of answer sets, of methods among the readers.
-        distances: What the states of validation questions were like; None where that is unknown.
+    The reader of `method` gives the confidence; `threshold` decides, and `set_thresholds` do about answer sets.
+    `distances` say what the states of validation questions were like. None stands for what does not travel with the
+    readers.
     """
 
     by_method: Mapping[str, ScoringReader]
@@ -58,10 +55,8 @@ class LoadedReaders:
     def readings(self, answered: Answered) -> list[Reading]:
         """Return what the readers say about each answer, or about each claim of it.
 
-        An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason.
-
-        Raises:
-            ReaderError: A reader does not fit the actor's states.
+        An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason. A
+        ReaderError says that a reader does not fit the actor's states.
         """
         not_finite = _not_finite(self.features, answered)
         of_row = iter(_judged(self, answered, not_finite))
@@ -76,7 +71,11 @@ class LoadedReaders:
             if answered.claims is None:
                 claims, of_answer = None, next(of_row)
             else:
-                claims = [_claim(completion.text, span, next(of_row), self.threshold) for span in answered.claims[i]]
+                claims = []
+                for start, end in answered.claims[i]:
+                    judged = next(of_row)
+                    keep = decide(judged["confidence"], self.threshold, judged["reason"]).keep
+                    claims.append(Claim(start=start, end=end, text=completion.text[start:end], keep=keep, **judged))
                 reason = NO_CONFIDENCE if claims else f"{NO_CONFIDENCE}; this one has no claim"
                 of_answer = {"confidence": None, "psr": None, "per": None, "reason": reason}
                 of_answer["methods"] = dict.fromkeys(self.by_method, _NONE)
@@ -97,11 +96,8 @@ class LoadedReaders:
     def before_answer(self, states: np.ndarray) -> list[float | None] | None:
         """Return what the method says before there is an answer, and None where a state is not finite.
 
-        That is what its part before the answer says, or itself if it is PSR. There is nothing for a method without such
-        a part, or of claims, each of which has one.
-
-        Args:
-            states: `h_pre` of each answer, float32 [n, D].
+        That is what its part before the answer says, or itself if it is PSR, of `states`, which are h_pre [n, D]. There
+        is nothing for a method without such a part, or of claims, each of which has one.
         """
         reader = self.chosen.parents.get(_PSR, self.chosen)
         if reader.features != {"h_pre"} or reader.requirements.spans is not None:
@@ -182,11 +178,6 @@ def _judged(readers: LoadedReaders, answered: Answered, not_finite: Sequence[str
     return rows
 
 
-def _claim(completion: str, span: tuple[int, int], judged: Mapping[str, Any], threshold: Threshold | None) -> Claim:
-    keep = decide(judged["confidence"], threshold, judged["reason"]).keep
-    return Claim(start=span[0], end=span[1], text=completion[slice(*span)], keep=keep, **judged)
-
-
 def _number(outcome: Confidence | str | None) -> float | None:
     return outcome.confidence if isinstance(outcome, Confidence) else None
 
@@ -243,9 +234,8 @@ def _made_up(width: int, n: int) -> Answers:
 def scores_of(reader: ScoringReader, answered: Answered) -> Scores:
     """Return what a reader says about all answers, also about those that do not exist.
 
-    Raises:
-        UndefinedScoreError: A score is not finite.
-        ReaderError: The reader does not fit the actor's states.
+    An UndefinedScoreError says that a score is not finite, a ReaderError that the reader does not fit the actor's
+    states.
     """
     views = tuple(answered.views[view.name] for view in reader.views)
     return _scored(reader, replace(answered.answers, views=views))

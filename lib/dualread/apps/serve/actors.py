@@ -38,13 +38,11 @@ _SECONDS_TO_END = 10  # for vLLM's process, when all is answered
 
 
 class ServingActor(Stream, Protocol):
-    """An opened checkpoint that answers requests as they arrive. One thread calls all but `encoder`, `broken`, `n_open`
-    and `wake`.
+    """An opened checkpoint that answers requests as they arrive.
 
-    Attributes:
-        encoder: Encodes prompts.
-        config: The configuration of the model's text part.
-        broken: Why nothing is answered any longer, where the actor knows that before it is asked for a step.
+    `encoder` encodes prompts, `config` is the configuration of the model's text part, and `broken` says why nothing is
+    answered any longer, where the actor knows that before it is asked for a step. One thread calls all but these,
+    `n_open` and `wake`.
     """
 
     encoder: Encoder
@@ -84,11 +82,6 @@ def of_pass(needs: ActorNeeds, asked: Sequence[ShownQuestion], made: Sequence[Ma
 class OnTransformers(TransformersStream, ServingActor):
     """Answers as `dualread score` does. States of answers are read in a second pass, as there; those of claims, some of
     which are told before the answer ends, in the pass that answers.
-
-    Args:
-        folder: The checkpoint.
-        needs: What its readers need of it.
-        batch_size: Number of completions that are made at once.
     """
 
     def __init__(self, folder: Path, needs: ActorNeeds, *, batch_size: int):

@@ -38,11 +38,8 @@ def application(
 ) -> ASGIApp:
     """Return the server's program.
 
-    Args:
-        chats: What answers requests to /v1/chat/completions.
-        api_key: What requests have to say; None to answer everyone.
-        hosts: Names of this server besides those that `web.is_here` knows, where there is no key.
-        stuck_seconds: For how long nothing may happen, while something is asked, before /health says it.
+    Without `api_key`, requests have to name this server, by a name that `web.is_here` knows or one of `hosts`. /health
+    says that the server is stuck when nothing has happened to what is asked for `stuck_seconds`.
     """
     began = int(time.time())
 
@@ -165,13 +162,7 @@ EXAMPLES = [
 
 
 def page_routes(*, method: str, notes: Sequence[str], megabytes: int) -> list[Route]:
-    """Return the page, its style and its script.
-
-    Args:
-        method: The method whose reader gives the confidence.
-        notes: What differs from what the reader was fitted on.
-        megabytes: Of the largest image whose request the server takes.
-    """
+    """Return the page, its style and its script; `megabytes` is the size of the largest image that it sends."""
     page = (
         environment(_FOLDER)
         .get_template("demo.html.jinja")

@@ -61,10 +61,8 @@ class RequestReader:
     def read(self, turns: Sequence[Turn], sent: ChatRequest, name: str) -> ActorRequest:
         """Return what is asked, encoded. Several threads may call it.
 
-        Args:
-            turns: The conversation, at least one turn.
-            sent: How it wants to be answered; its messages are not read.
-            name: Name of the request in errors, and the seed of its samples if it gives none.
+        How it is to be answered is in `sent`, whose messages are not read: these are the `turns`. The `name` is that of
+        the request in errors, and the seed of its samples if it gives none.
 
         Raises:
             DataError: A text is empty or holds control tokens, the prompt is too long, or the model cannot be given

@@ -33,9 +33,6 @@ class _Listener:
 
     The coroutine is woken once for all that has come meanwhile: with many streams, a wake per token would cost more
     than the token.
-
-    Attributes:
-        news: What has come and was not taken.
     """
 
     def __init__(self) -> None:
@@ -71,20 +68,11 @@ class _Listener:
 
 
 class Chats:
-    """Answers requests with a service; an ASGI application.
+    """Answers requests to `model` with a service; an ASGI application.
 
-    Args:
-        service: What answers.
-        model: The name that requests give.
-        limits: How much clients may send.
-        bits: How many bits of 16-bit gray images count where their files do not say it.
-        ct_windows: Through which CT in DICOM is shown; None for what files say.
-        keeps_texts: Whether outcomes have the texts of requests.
-        done: Called with every outcome when the request is over.
-
-    Attributes:
-        counts: What is counted of requests.
-        n_open: How many requests are open.
+    `bits` count in 16-bit gray images whose files do not say it, and CT in DICOM is shown through `ct_windows`, or as
+    files say. `done` is called with every outcome when its request is over; outcomes have the texts of requests if
+    `keeps_texts`.
     """
 
     def __init__(

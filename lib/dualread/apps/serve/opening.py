@@ -124,9 +124,8 @@ def _check_shown(readers: Iterable[ScoringReader]) -> None:
 def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -> str:
     """Answer the stored questions again; return a sentence on how well the numbers agree.
 
-    Raises:
-        ArtifactError: States or confidences differ by more than rounding, or so many answers differ that this cannot be
-            known.
+    An ArtifactError says that states or confidences differ by more than rounding, or that so many answers differ that
+    this cannot be known.
     """
     dtype, requests, actor = str(loaded.needs.requirements.model["dtype"]), RequestReader(loaded), loaded.actor
     of_states, of_confidences = ROUNDING[dtype]

@@ -111,15 +111,9 @@ class _PendingRequest:
 
 
 class AnsweringService:
-    """Answers requests until it is closed.
+    """Answers requests until it is closed: none whose PSR is below `abstain_below`, if it is given.
 
-    Args:
-        loaded: Readers and their actor.
-        abstain_below: PSR below which no answer is made; None to make all.
-
-    Attributes:
-        requests: Reads what is asked.
-        pieces: The texts of single tokens.
+    `requests` reads what is asked, and `pieces` are the texts of single tokens.
     """
 
     def __init__(self, loaded: LoadedScorer[ServingActor], *, abstain_below: float | None = None):

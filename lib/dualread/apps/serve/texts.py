@@ -50,15 +50,9 @@ class TokenPieces:
 
 
 class GrowingText:
-    """The text of a completion as it grows: only what later tokens cannot change.
+    """The text of a completion as it grows, up to the first text of `stop`: only what later tokens cannot change.
 
-    Args:
-        encoder: Decodes tokens.
-        pieces: Their bytes.
-        stop: Texts at the first of which the completion is cut off.
-
-    Attributes:
-        is_cut: Whether one of these texts has come.
+    `is_cut` says whether one of these texts has come.
     """
 
     def __init__(self, encoder: Encoder, pieces: TokenPieces, stop: Sequence[str] = ()):

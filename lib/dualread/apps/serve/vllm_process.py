@@ -25,14 +25,7 @@ from dualread.models.streams import BrokenRequest, Event
 
 
 class VllmAnswering(VllmStream):
-    """Answers requests in this process.
-
-    Args:
-        folder: The checkpoint.
-        needs: What its readers need of it.
-        max_num_seqs: Completions at once.
-        most_images: Of a request.
-    """
+    """Answers requests in this process, `max_num_seqs` completions at once; a request has up to `most_images`."""
 
     def __init__(self, folder: Path, needs: ActorNeeds, *, max_num_seqs: int, most_images: int):
         prepare()
