@@ -58,7 +58,7 @@ class ScoringReader(FittedReader):
                 it says something that no study may say.
         """
         problem = f"{where}: the reader does not say how its actor has to be asked"
-        requirements = _recorded(reader, NAME, Requirements, problem)
+        requirements, states = _recorded(reader, NAME, Requirements, problem), states_of(reader, where=where)
         _check_plugins(requirements, packages, f"{where}: {place}provenance.{NAME}")
         try:
             plugins.file_of("contracts", requirements.contract)
@@ -80,7 +80,7 @@ class ScoringReader(FittedReader):
             **{**vars(reader), "parents": parents},
             needs=(requirements, *(needs for parent in parents.values() for needs in parent.needs)),
             features=frozenset(features),
-            states=states_of(reader, where=where),
+            states=states,
         )
 
     @property

@@ -280,3 +280,7 @@ def test_a_key_or_a_name_opens_the_server_behind_a_proxy(study):
                     assert post(server, sent(), Host="backend", **more).status_code == (200 if hosts else 403)
         with serving(service, api_key="secret") as server:
             assert post(server, sent(), Host="backend", Authorization="Bearer secret").status_code == 200
+            for key in (b"secre", b"secrets", "é".encode()):
+                assert post(server, sent(), Authorization=b"Bearer " + key).status_code == 401
+            for path, status in (("/health", 200), ("/metrics", 401), ("/v1/models", 401), ("/x", 401)):
+                assert httpx.get(server.address + path).status_code == status

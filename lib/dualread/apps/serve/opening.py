@@ -60,6 +60,17 @@ def open_service(
     engine = engine or ("vllm" if find_spec("vllm") else "transformers")
     limit = None if abstain_before in (None, _THRESHOLD) else _probability(abstain_before)
     chosen = ChosenReaders.load(choice)
+    opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
+    answers = [] if chosen.source.bundle is None else stored.read(chosen.source.bundle)
+    if engine == "vllm":
+        _check_shown(chosen.readers.by_method.values())
+        if not answers and not unchecked:
+            raise ConfigError(
+                "no stored answers travel with this reader, by which vLLM could be checked. Serve a bundle that this"
+                " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
+                " reply will."
+            )
+        opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
     if abstain_before is not None and chosen.needs.divider is not None:
         raise ConfigError(
             f"--abstain-before {abstain_before}: the reader judges claims, and has no PSR of a report before it is"
@@ -67,21 +78,10 @@ def open_service(
         )
     if abstain_before == _THRESHOLD:
         limit = _psr_threshold(chosen)
-    opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
-    if engine == "vllm":
-        _check_shown(chosen.readers.by_method.values())
-        opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
     loaded: LoadedScorer[ServingActor] = chosen.with_actor(opens)
-    bundle = chosen.source.bundle
-    if answers := [] if bundle is None else stored.read(bundle):
+    if answers:
         say(f"dualread serve: {check(loaded, answers)}")
     elif engine == "vllm":
-        if not unchecked:
-            raise ConfigError(
-                "no stored answers travel with this reader, by which vLLM could be checked. Serve a bundle that this"
-                " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
-                " reply will."
-            )
         note = "it was not checked that vLLM reads states as this reader needs"
         loaded = replace(loaded, notes=(*loaded.notes, note))
     return AnsweringService(loaded, abstain_below=limit)
