@@ -103,18 +103,12 @@ def export(
     license: str | None = None,
     plugins: str | Sequence[str] = (),
 ) -> Bundle:
-    """Write the bundle of a run into the folder `out`.
+    """Write the bundle of a `run` (backbone, actor and seed) of results/<study> into the folder `out`.
 
-    Args:
-        study: results/<study>.
-        run: Backbone, actor and seed.
-        out: A folder that does not exist, is empty, or holds a bundle, whose files are replaced.
-        method: The method whose reader gives the confidence.
-        methods: Other methods whose readers travel along.
-        with_checkpoint: Whether the actor travels along.
-        license: The hub's name of the licence; by default that of this library if all data and the actor were made by
-            it, and "other" if not.
-        plugins: Other packages whose plugins the study's readers name.
+    A folder that holds a bundle gets other files in the place of its own. The reader of `method` gives the confidence;
+    those of `methods` travel along, and the actor does `with_checkpoint`. `license` is the hub's name of the licence:
+    by default that of this library if all data and the actor were made by it, and "other" if not. The study's readers
+    may name plugins of the packages `plugins`.
 
     Raises:
         ConfigError: There is no such run or method, it judges claims that a table names, or `out` holds something else.
