@@ -193,25 +193,7 @@ def find(
     elif revision is not None:
         raise ConfigError(f"{reader}: revision {revision!r} of a local path. Give a revision only of a hub repository.")
     if is_bundle(path):
-        bundle, actor = read_bundle(path), path / CHECKPOINT
-        files = {method: _reader_file(path, method) for method in bundle.readers}
-        for method, file in files.items():
-            try:
-                same = sha256_file(file) == bundle.readers[method]
-            except OSError as error:
-                raise ArtifactError(f"{file}: cannot be read ({error.strerror}). {_AGAIN}") from error
-            if not same:
-                raise ArtifactError(f"{file}: its sha256 is not the one that {_BUNDLE} gives. {_AGAIN}")
-        return ReaderSource(
-            where=str(path),
-            method=bundle.method,
-            files=files,
-            thresholds=bundle.thresholds,
-            answer_sets=bundle.answer_sets,
-            checkpoint=actor if actor.is_dir() else None,
-            bundle=path,
-            plugins=plugins,
-        )
+        return _exported(path, plugins)
     file = path / _READER if path.is_dir() else path
     if not file.is_file():
         raise ArtifactError(
@@ -224,6 +206,29 @@ def find(
         where=str(reader),
         method=method,
         files={**(beside if file.name == _READER else {}), method: file},
+        plugins=plugins,
+    )
+
+
+def _exported(folder: Path, plugins: Sequence[str]) -> ReaderSource:
+    """Return what a folder that `dualread export` wrote holds; the digests of its readers are checked."""
+    bundle, actor = read_bundle(folder), folder / CHECKPOINT
+    files = {method: _reader_file(folder, method) for method in bundle.readers}
+    for method, file in files.items():
+        try:
+            same = sha256_file(file) == bundle.readers[method]
+        except OSError as error:
+            raise ArtifactError(f"{file}: cannot be read ({error.strerror}). {_AGAIN}") from error
+        if not same:
+            raise ArtifactError(f"{file}: its sha256 is not the one that {_BUNDLE} gives. {_AGAIN}")
+    return ReaderSource(
+        where=str(folder),
+        method=bundle.method,
+        files=files,
+        thresholds=bundle.thresholds,
+        answer_sets=bundle.answer_sets,
+        checkpoint=actor if actor.is_dir() else None,
+        bundle=folder,
         plugins=plugins,
     )
 
