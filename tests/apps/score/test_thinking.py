@@ -94,7 +94,8 @@ def test_the_state_at_the_end_of_thinking(tiny, required, monkeypatch):
         needs.contract,
         answered.answers.source,
     )
-    readers = LoadedReaders(by_method={"thought": ScoringReader.from_fitted(reader, where="here")}, method="thought")
+    scoring = ScoringReader.from_fitted(reader, where="here", packages=[needs.contract])
+    readers = LoadedReaders(by_method={"thought": scoring}, method="thought")
     whole = readers.readings(replace(answered, views={}))
     assert whole[0].confidence == pytest.approx(1 / (1 + np.exp(-float(states[0].astype(np.float64).sum()))), abs=1e-6)
     monkeypatch.setattr("dualread.apps.score.readings.why_no_answer", why_no_answer)  # other tests change it
