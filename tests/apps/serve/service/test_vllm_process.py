@@ -1,6 +1,7 @@
 """The process in which vLLM answers, with a stand-in for vLLM: what it is told, and what it tells."""
 
 import threading
+from dataclasses import replace
 from multiprocessing import Pipe
 from types import SimpleNamespace
 
@@ -8,9 +9,11 @@ import pytest
 
 from dualread.apps.score.answering import ActorNeeds
 from dualread.apps.serve import actors
+from dualread.apps.serve.vectors import ReadersVectors
 from dualread.apps.serve.vllm_process import answer
 from dualread.errors import ArtifactError, DualReadError
 from dualread.models.streams import TokenEvent
+from tests.apps.score import small
 
 
 class Counting:
@@ -122,6 +125,13 @@ def test_why_it_cannot_be_opened_is_told():
     made.ours.close()
     assert isinstance(made.first, DualReadError)
     assert str(made.first) == "no checkpoint here"
+
+
+def test_the_state_of_the_prompt_is_read_whatever_readers_read():
+    """By it, a question is compared with those of the validation split."""
+    needs = ActorNeeds(requirements=small.requirements(), features=frozenset({"h_close"}), kappa=0.1)
+    assert ReadersVectors.from_needs(needs).names == {"h_pre", "h_close"}
+    assert ReadersVectors.from_needs(replace(needs, features=frozenset(), kappa=None)) is None
 
 
 def test_nothing_of_the_working_directory_is_imported(monkeypatch, tmp_path):
