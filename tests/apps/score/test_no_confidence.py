@@ -184,7 +184,8 @@ def test_score_shows_the_reason(readers, name):
 class Actor:
     """An actor that serves one answer, of which some numbers are not finite."""
 
-    broken, n_open, encoder = None, 0, SimpleNamespace(tokenizer=None)
+    broken, n_open, config = None, 0, None
+    encoder = SimpleNamespace(tokenizer=SimpleNamespace(added_tokens_decoder={}))
 
     def __init__(self, text, state, log_prob):
         given = answered([text], log_probs=[[log_prob, -0.2]])
@@ -212,16 +213,11 @@ def served(readers, text, state, log_prob):
         needs=ActorNeeds(requirements=small.requirements()),
         notes=(),
     )
-    service = AnsweringService.__new__(AnsweringService)
-    reader = SimpleNamespace(of_completion=lambda asked, completion: ())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dualread.apps.serve.service.RequestReader", lambda loaded: reader)
-        patch.setattr("dualread.apps.serve.service.TokenPieces", lambda tokenizer: None)
-        service.__init__(loaded, abstain_below=0.0)
+    service = AnsweringService(loaded, abstain_below=0.0)
     decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5)
     sent = SimpleNamespace(n=1, stop=(), log_probs=False, stream=False)
     encoded = SimpleNamespace(name="a", decoding=decoding)
-    asked = SimpleNamespace(sent=sent, encoded=encoded, shown=object(), notes=())
+    asked = SimpleNamespace(sent=sent, encoded=encoded, shown=object(), reasons=(), notes=())
     told = []
     service.submit(asked, told.append)
     service.close()
