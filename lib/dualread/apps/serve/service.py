@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -93,6 +94,7 @@ class AnswerError(DualReadError):
 
 News = Before | TextPart | EarlyReading | Answer | Abstained
 Listener = Callable[[News | AnswerError], None]
+E = TypeVar("E", PromptRead, TokenEvent, PartlyRead, Finished, BrokenRequest)
 
 
 @dataclass(kw_only=True)
@@ -200,23 +202,18 @@ class AnsweringService:
 
     def _step(self) -> None:
         """Let the actor go on, and tell of what has happened to whom."""
-        prompts: list[PromptRead] = []
-        tokens: list[TokenEvent] = []
-        finished: list[Finished] = []
-        early: list[PartlyRead] = []
         if events := self._actor.step():
             self._progress = time.monotonic()
-        for event in events:
-            if event.name in self._running:
-                if isinstance(event, BrokenRequest):
-                    self._finish(event.name, AnswerError(event.error))
-                else:
-                    kinds = {PromptRead: prompts, TokenEvent: tokens, PartlyRead: early, Finished: finished}
-                    kinds[type(event)].append(event)  # type: ignore[arg-type]
-        self._judge_prompts(prompts)
-        cut_off = [end for event in tokens if event.name in self._running and (end := self._grow(event)) is not None]
-        self._judge_early([event for event in early if event.name in self._running])
-        self._judge([event for event in (*cut_off, *finished) if event.name in self._running])
+
+        def events_of(kind: type[E]) -> list[E]:
+            return [event for event in events if isinstance(event, kind) and event.name in self._running]
+
+        for name, error in {event.name: event.error for event in events_of(BrokenRequest)}.items():
+            self._finish(name, AnswerError(error))
+        self._judge_prompts(events_of(PromptRead))
+        cut_off = [end for event in events_of(TokenEvent) if (end := self._grow(event)) is not None]
+        self._judge_early(events_of(PartlyRead))
+        self._judge([*cut_off, *events_of(Finished)])
 
     def _judge_prompts(self, prompts: Sequence[PromptRead]) -> None:
         """Tell what readers say before the answer; make none where that is too little."""
@@ -274,7 +271,9 @@ class AnsweringService:
         unjudged = {id(event): self._reasons(event) for event in finished}
         judged = self._readings([event for event in finished if not unjudged[id(event)]])
         for event in finished:
-            request, reading = self._running[event.name], judged.get(id(event))
+            if (request := self._running.get(event.name)) is None:
+                continue  # another one of its completions has failed
+            reading = judged.get(id(event))
             if isinstance(reading, AnswerError):
                 self._actor.abort(event.name)
                 self._finish(event.name, reading)

@@ -136,6 +136,21 @@ def test_an_answer_without_a_confidence_is_never_kept(service, monkeypatch, reas
     assert [reason in note for note in answer.notes] == [True] * (reason is not None)
 
 
+def test_a_request_whose_completions_fail_together_breaks_nothing(service, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(service.loaded.readers, "readings", fails)
+        told = asked(service, "a", n=3, temperature=1.0)
+        while not isinstance(news := told.get(timeout=20), module.AnswerError):
+            pass
+    assert "out of memory" in str(news)
+    assert answers(asked(service, "b"))[0].reading == SURE
+    assert service.broken is None
+
+
+def fails(ended):
+    raise RuntimeError("out of memory")
+
+
 @pytest.mark.parametrize(("limit", "is_answered"), [(0.5, True), (0.51, False)])
 def test_no_answer_is_made_below_the_limit_of_psr(service, monkeypatch, limit, is_answered):
     monkeypatch.setattr(service.loaded.readers, "before_answer", lambda states: [0.5] * len(states))
