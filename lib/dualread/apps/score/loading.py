@@ -187,7 +187,7 @@ class ChosenReaders:
             notes = [f"checkpoint: {note}" for note in other_checkpoint(required.checkpoint, files)]
             notes += other_prompts([needs for reader in by_method.values() for needs in reader.needs], choice.prompt)
             self._refuse(notes, folder, "Give the actor and the prompt that it was fitted on.")
-            needs = self.needs if choice.prompt is None else _asked_otherwise(self.needs, choice.prompt)
+            needs = self.needs if choice.prompt is None else _with_prompt(self.needs, choice.prompt)
             actor = opens(folder, needs)
         of_states = dict.fromkeys(note for reader in by_method.values() for note in other_states(reader, actor.config))
         self._refuse([*of_states], folder, "States are read in another way now: fit it again.")
@@ -244,7 +244,7 @@ class ChosenReaders:
             )
 
 
-def _asked_otherwise(needs: ActorNeeds, prompt: str) -> ActorNeeds:
+def _with_prompt(needs: ActorNeeds, prompt: str) -> ActorNeeds:
     """Return `needs` with another prompt of the question, in views that show the same one, too."""
     fitted, chosen = needs.requirements.prompt, PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
     views = [view.model_copy(update={"prompt": chosen}) if view.prompt == fitted else view for view in needs.views]

@@ -43,7 +43,7 @@ class LoadedReaders:
     distances: StateDistances | None = None
 
     @property
-    def chosen(self) -> ScoringReader:
+    def confidence_reader(self) -> ScoringReader:
         """The reader that gives the confidence."""
         return self.by_method[self.method]
 
@@ -99,7 +99,7 @@ class LoadedReaders:
         That is what its part before the answer says, or itself if it is PSR, of `states`, which are h_pre [n, D]. There
         is nothing for a method without such a part, or of claims, each of which has one.
         """
-        reader = self.chosen.parents.get(_PSR, self.chosen)
+        reader = self.confidence_reader.parents.get(_PSR, self.confidence_reader)
         if reader.features != {"h_pre"} or reader.requirements.spans is not None:
             return None
         finite = np.flatnonzero(np.isfinite(states).all(axis=1))
@@ -149,7 +149,7 @@ def decision_of(reading: Reading, threshold: Threshold | None) -> Decision:
 
 def _judged(readers: LoadedReaders, answered: Answered, not_finite: Sequence[str | None]) -> list[dict[str, Any]]:
     """Return what a `Reading` and a `Claim` have in common, of each row that readers see."""
-    table, parents = answered.answers.table, readers.chosen.parents
+    table, parents = answered.answers.table, readers.confidence_reader.parents
     if answered.claims is None:
         no_answer = list(map(why_no_answer, answered.texts, table["canonical_answer"], table["parse_status"]))
     else:

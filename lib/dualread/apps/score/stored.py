@@ -69,7 +69,7 @@ def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
         for pictures, question in zip(images, _QUESTIONS, strict=True)
     ]
     answered = loaded.actor.answer(asked)
-    confidences = scores_of(loaded.readers.chosen, answered).confidence.tolist()
+    confidences = scores_of(loaded.readers.confidence_reader, answered).confidence.tolist()
     if answered.claims is not None:
         of_rows = iter(confidences)
         confidences = [[next(of_rows) for _ in claims] for claims in answered.claims]

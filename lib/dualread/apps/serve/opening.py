@@ -147,7 +147,7 @@ def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -
     if len(same) < (len(answers) if dtype == "float32" else (len(answers) + 1) // 2):
         raise _other(f"{len(answers) - len(same)} of {len(answers)} answers are other ones")
     answered = actor.read([asked[k] for k in same], [finished[k] for k in same])
-    confidences = scores_of(loaded.readers.chosen, answered).confidence.tolist()
+    confidences = scores_of(loaded.readers.confidence_reader, answered).confidence.tolist()
     stored_before = [confidence for k in same for confidence in answers[k].confidences]
     worst = 0.0
     for name in sorted(loaded.needs.features):
