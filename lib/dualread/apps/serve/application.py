@@ -39,7 +39,7 @@ def application(
     """Return the server's program.
 
     Without `api_key`, requests have to name this server, by a name that `web.is_here` knows or one of `hosts`. /health
-    says that the server is stuck when nothing has happened to what is asked for `stuck_seconds`.
+    says that it is stuck when nothing has happened to what is asked for `stuck_seconds`.
     """
     began = int(time.time())
 

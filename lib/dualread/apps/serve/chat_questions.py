@@ -27,15 +27,12 @@ _LONG = 10_000  # characters of texts; tokens of more are counted before they ar
 
 @dataclass(frozen=True, kw_only=True)
 class ActorRequest:
-    """A request as an actor gets it.
+    """A request as an actor gets it: what is `sent`, and the `encoded` prompt with how it is answered.
 
-    Attributes:
-        sent: What the client wants.
-        encoded: The prompt, and how it is answered. Greedy completions are all the same, so that one is made for all.
-        shown: The question that readers know how to judge the answer to, without its pictures; None if there is none.
-        read_again: Decode the pictures again, for readers that have the actor asked more about each answer.
-        reasons: Why readers cannot judge the answer; none if they can.
-        notes: What of the request has no effect, how the images are shown, and that little can be seen of one.
+    Greedy completions are all the same, so that one is made for all. `shown` is the question that readers know how to
+    judge the answer to, without its pictures, which `read_again` decodes for readers that have the actor asked more.
+    Where there is none, `reasons` say why. `notes` say what of the request has no effect, how the images are shown, and
+    that little can be seen of one.
     """
 
     sent: ChatRequest

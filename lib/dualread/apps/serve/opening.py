@@ -42,16 +42,12 @@ def open_service(
     abstain_before: str | None = None,
     unchecked: bool = False,
 ) -> AnsweringService:
-    """Open a service.
+    """Open a service of `engine`, "vllm" or "transformers"; None for vLLM where it is installed.
 
-    Args:
-        choice: Which reader, actor, threshold and prompt; errors about it are those of `Scorer.load`.
-        batch_size: Number of answers that are made at once.
-        most_images: Largest number of images in a request.
-        engine: "vllm" or "transformers"; None for vLLM where it is installed.
-        abstain_before: PSR below which no answer is made: a number, or "threshold" for that of the method psr which
-            travels with the reader; None to make all answers.
-        unchecked: Whether to serve with vLLM although nothing travels with the reader by which it can be checked.
+    It makes `batch_size` answers at once, of up to `most_images` each, and none where PSR is below `abstain_before`: a
+    number, or "threshold" for that of the method psr which travels with the reader. With `unchecked`, vLLM serves
+    although nothing travels with the reader by which it can be checked. Errors about `choice` are those of
+    `Scorer.load`.
 
     Raises:
         ConfigError: There is no such limit of PSR, or the engine does not show what a reader reads.

@@ -55,13 +55,10 @@ class EarlyReading:
 class Answer:
     """A whole completion up to a text of `stop`, and how far it can be trusted.
 
-    Attributes:
-        text: What no `TextPart` has told of it: all of it but for streams.
-        tokens: The tokens of this text without special ones, for streams and where log-probabilities are wanted.
-        psr: What was said before it.
-        reading: What readers say about it; None if they cannot judge it, and `notes` say why.
-        decision: Whether to keep the answer; None without a reading.
-        notes: Why there is no reading, what differs from what readers were fitted on, and how the image is shown.
+    `text` is what no `TextPart` has told of it, all of it but for streams, and `tokens` are those of this text without
+    special ones, for streams and where log-probabilities are wanted. `psr` is what was said before it. Where readers
+    cannot judge it, `reading` and `decision` are None. `notes` say why, what differs from what readers were fitted on,
+    and how the image is shown.
     """
 
     index: int
