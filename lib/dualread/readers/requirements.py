@@ -101,20 +101,22 @@ class ScoringReader(FittedReader):
 
 def _check_plugins(requirements: Requirements, packages: Collection[str], inside: str) -> None:
     """Check which plugins and prompts a reader's file names for its actor."""
-    check_plugin("contracts", requirements.contract, packages, f"{inside}.contract")
+    named = [("contracts", requirements.contract, "contract")]
+    for view in requirements.views:
+        named.append(("images", name_and_settings(view.image)[0], f"views.{view.name}.image"))
+        if view.measure is not None:
+            named.append(("measures", view.measure.name, f"views.{view.name}.measure"))
+    if requirements.spans is not None:
+        named.append(("spans", plugin_and_settings(requirements.spans)[0], "spans"))
+    for family, name, field_name in named:
+        check_plugin(family, name, packages, f"{inside}.{field_name}")
     for name in (requirements.prompt.name, *(view.prompt.name for view in requirements.views)):
         package = name.partition(".")[0]
         if plugins.is_foreign(name) and not {name, package} & set(packages):
             raise UntrustedNameError(
-                f"{inside}: the prompt {name!r:.200} is in another package, and no file can name one. Expected one"
-                f" of our prompts. If you know that package, name it yourself: --plugins {package:.200}."
+                f"{inside}: the prompt {name!r:.200} is in another package, and no file can name one. Expected one of"
+                f" our prompts. If you know that package, name it yourself: --plugins {package:.200}."
             )
-    for view in requirements.views:
-        check_plugin("images", name_and_settings(view.image)[0], packages, f"{inside}.views.{view.name}.image")
-        if view.measure is not None:
-            check_plugin("measures", view.measure.name, packages, f"{inside}.views.{view.name}.measure")
-    if requirements.spans is not None:
-        check_plugin("spans", plugin_and_settings(requirements.spans)[0], packages, f"{inside}.spans")
 
 
 def states_of(reader: FittedReader, *, where: str) -> States | None:
