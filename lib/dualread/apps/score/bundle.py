@@ -82,7 +82,8 @@ def is_bundle(path: Path) -> bool:
 def read_bundle(folder: Path) -> Bundle:
     """Read what `write_bundle` wrote; an ArtifactError says what is missing, damaged or of another format."""
     try:
-        known, thresholds = (read_json(check_size(folder / name, JSON_BYTES)) for name in (_BUNDLE, _THRESHOLDS))
+        files = [check_size(folder / name, JSON_BYTES) for name in (_BUNDLE, _THRESHOLDS)]
+        known, thresholds = map(read_json, files)
         return Bundle.from_spec({**known, "thresholds": thresholds}, _BUNDLE)
     except (OSError, ValueError, TypeError, RecursionError, ConfigError) as error:
         raise ArtifactError(f"{folder}: {_BUNDLE} or {_THRESHOLDS} cannot be read ({error!r}). {_AGAIN}") from error
