@@ -1,8 +1,8 @@
 """What readers say about an actor's answers, or about each claim of its reports, and before there is an answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,9 @@ from dualread.schema.replay import OF_ONE_IMAGE
 # The roles under which a reader of both branches holds its parts.
 _PSR, _PER = "pre", "post"
 _NONE = Confidence(confidence=None, score=None, imputed=False)
+Item = TypeVar("Item")
+Judged = TypeVar("Judged")
+Failure = TypeVar("Failure")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +142,19 @@ class LoadedReaders:
                 )
             if reader.features and not reader.views:
                 _scored(reader, _made_up(width, 1))
+
+
+def in_halves(
+    items: Sequence[Item], judge: Callable[[Sequence[Item]], list[Judged]], failed: Callable[[Exception], Failure]
+) -> Sequence[Judged | Failure]:
+    """Return what `judge` says of all items; if it fails, of their halves, until those that fail are alone."""
+    try:
+        return judge(items)
+    except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
+        if len(items) == 1:
+            return [failed(error)]
+    half = len(items) // 2
+    return [*in_halves(items[:half], judge, failed), *in_halves(items[half:], judge, failed)]
 
 
 def decision_of(reading: Reading, threshold: Threshold | None) -> Decision:

@@ -10,10 +10,10 @@ from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import OpenActor
 from dualread.apps.score.distance import unusual
 from dualread.apps.score.loading import ChosenReaders, LoadedScorer
-from dualread.apps.score.readings import decision_of
+from dualread.apps.score.readings import decision_of, in_halves
 from dualread.apps.score.results import Failed, Question, Scored, shown
 from dualread.digests import digest_of
-from dualread.errors import ConfigError, DualReadError
+from dualread.errors import ConfigError
 from dualread.schema.data import CtWindows, ct_windows_of
 
 if TYPE_CHECKING:
@@ -146,7 +146,9 @@ class Scorer:
         """Yield the result of each question, in order; a question that fails says why and stops no other one."""
         waiting = iter(questions)
         while batch := list(islice(waiting, self._batch_size)):
-            yield from self._each_of(batch)
+            yield from in_halves(
+                batch, self.together, lambda error: Failed(error=str(error).strip() or type(error).__name__)
+            )
 
     def together(self, questions: Sequence[Question]) -> list[Scored]:
         """Return the results of one batch; the first question that fails raises an error, see `__call__`."""
@@ -174,13 +176,3 @@ class Scorer:
             )
             for i, reading in enumerate(read[: len(originals)])
         ]
-
-    def _each_of(self, batch: Sequence[Question]) -> list[Scored | Failed]:
-        """Score a batch; if it fails, score its halves, until the questions that fail are alone."""
-        try:
-            return list(self.together(batch))
-        except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
-            if len(batch) == 1:
-                return [Failed(error=str(error).strip() or type(error).__name__)]
-        half = len(batch) // 2
-        return [*self._each_of(batch[:half]), *self._each_of(batch[half:])]

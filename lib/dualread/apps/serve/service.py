@@ -16,7 +16,7 @@ import numpy as np
 
 from dualread.apps.score.distance import unusual
 from dualread.apps.score.loading import LoadedScorer
-from dualread.apps.score.readings import decision_of
+from dualread.apps.score.readings import decision_of, in_halves
 from dualread.apps.score.results import Claim, Reading
 from dualread.apps.serve.actors import ServingActor
 from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
@@ -313,19 +313,16 @@ class AnsweringService:
         return self.requests.of_completion(request.asked, event.completion)
 
     def _readings(self, finished: Sequence[Finished | PartlyRead]) -> Mapping[int, Reading | AnswerError]:
-        """Return what readers say about each completion, or why they cannot: all at once, or else one by one."""
-        if not finished:
-            return {}
-        asked = [self._running[event.name].asked for event in finished]
-        try:
+        """Return what readers say about each completion, or why they cannot."""
+
+        def judge(events: Sequence[Finished | PartlyRead]) -> list[Reading]:
+            asked = [self._running[event.name].asked for event in events]
             with self.requests.turn if self.loaded.needs.views else nullcontext():  # what views ask has to be encoded
-                answered = self._actor.read(asked, finished)
-            judged = self.loaded.readers.readings(answered)
-            return {id(event): reading for event, reading in zip(finished, judged, strict=True)}
-        except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
-            if len(finished) == 1:
-                return {id(finished[0]): AnswerError(in_a_line(error))}
-        return {key: reading for event in finished for key, reading in self._readings([event]).items()}
+                answered = self._actor.read(asked, events)
+            return self.loaded.readers.readings(answered)
+
+        judged = in_halves(finished, judge, lambda error: AnswerError(in_a_line(error))) if finished else []
+        return {id(event): outcome for event, outcome in zip(finished, judged, strict=True)}
 
     def _finish(self, name: str, last: Abstained | AnswerError | None) -> None:
         request = self._running.pop(name)
