@@ -9,6 +9,7 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from dualread.apps.score import ScorerChoice, stored
 from dualread.apps.score.answering import OpenActor
-from dualread.apps.score.loading import checkpoint_digests, load
+from dualread.apps.score.loading import ChosenReaders, checkpoint_digests
 from dualread.readers.artifact import load_reader, save_reader
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import NAME
@@ -62,7 +63,7 @@ def widened(bundle: Path, out: Path, *, hidden: int, layers: int, bfloat16: bool
         about["readers"][name] = sha256_file(file)
     (out / "bundle.json").write_text(json.dumps(about))
     (out / stored.FILE).unlink()
-    stored.write(out, load(ScorerChoice(reader=out), lambda *given: OpenActor(*given, batch_size=4)))
+    stored.write(out, ChosenReaders.load(ScorerChoice(reader=out)).with_actor(partial(OpenActor, batch_size=4)))
     return out
 
 

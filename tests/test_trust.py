@@ -132,7 +132,7 @@ def test_what_is_no_file_of_a_bundle_is_refused_at_once(tmp_path, place, kind):
     else:
         file.symlink_to("/dev/zero" if kind == "device" else tmp_path / "nowhere")
     with pytest.raises(DualReadError):
-        find(tmp_path).load("psr")
+        find(tmp_path).scoring_reader("psr")
 
 
 @line("A checkpoint or adapter")

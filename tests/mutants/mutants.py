@@ -472,10 +472,17 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "a request whose completions fail together breaks the server",
+        "apps/serve/service.py",
+        "if (request := self._running.get(event.name)) is None:",
+        "if (request := self._running[event.name]) is None:",
+        ("apps/serve/service/test_service.py",),
+    ),
+    Mutant(
         "a claim is told that the next token may still change",
         "apps/score/claims.py",
-        "return (self.claims(closed) or [])[:-1] if is_open else []",
-        "return (self.claims(closed) or []) if is_open else []",
+        "return claims if is_closed else claims[: max(len(before), len(claims) - 1)]",
+        "return claims",
         ("apps/serve/test_claims.py",),
     ),
     Mutant(

@@ -15,7 +15,6 @@ from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, DualReadError
 from dualread.limits import UntrustedNameError
 from dualread.readers import base
-from dualread.readers.requirements import all_requirements, requirements_of, views_read
 from tests import golden
 from tests.apps.score import small
 from tests.readers import synthetic
@@ -90,10 +89,8 @@ def edited(study, out, place, value):
 
 
 def opened(file, *named):
-    """Return a reader, as whatever scores opens it, with all that it says of its actor."""
-    reader = find(file, plugins=named).load("dualread")
-    requirements_of(reader, where="here"), all_requirements(reader, where="here"), views_read(reader, where="here")
-    return reader
+    """Return a reader, as whatever scores opens it, with what it says of its actor."""
+    return find(file, plugins=named).scoring_reader("dualread")
 
 
 def places(of, inside=""):
@@ -143,9 +140,9 @@ def test_a_reader_of_a_named_package_scores(study, tmp_path, package):
     file = study.reader("rlvr") / "reader.safetensors"
     own = tmp_path / "reader.safetensors"
     write_tensors(own, read_tensors(file), {**read_header(file), "module": f"{PACKAGE}.weights_io"})
-    reader = find(own, plugins=PACKAGE).load("rlvr")
+    reader = find(own, plugins=PACKAGE).scoring_reader("rlvr")
     answers = synthetic.examples(5).answers
-    ours = base.score(find(file).load("rlvr"), answers)
+    ours = base.score(find(file).scoring_reader("rlvr"), answers)
     assert np.array_equal(base.score(reader, answers).confidence, ours.confidence)
     assert package  # now it was looked for
 

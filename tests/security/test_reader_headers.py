@@ -7,7 +7,7 @@ import pytest
 
 from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import OpenActor
-from dualread.apps.score.loading import load
+from dualread.apps.score.loading import ChosenReaders
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import DualReadError
 from tests.apps.score import small
@@ -75,7 +75,8 @@ def edited(study, tmp_path, place, value):
 
 
 def opened(reader, actor):
-    return load(ScorerChoice(reader=reader, checkpoint=actor, allow_other=True), partial(OpenActor, batch_size=1))
+    choice = ScorerChoice(reader=reader, checkpoint=actor, allow_other=True)
+    return ChosenReaders.load(choice).with_actor(partial(OpenActor, batch_size=1))
 
 
 @pytest.mark.parametrize(("place", "value"), WRONG, ids=lambda value: f"{value!r:.40}")

@@ -12,7 +12,7 @@ from dualread.readers import psr
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import fit
 from dualread.readers.labels import labels_by
-from dualread.readers.requirements import requirements_of
+from dualread.readers.requirements import ScoringReader
 from dualread.schema.answers import Choices
 from dualread.schema.base import DatasetSplit
 from dualread.schema.readers import AskedView, FitReadersSpec
@@ -147,7 +147,7 @@ def test_a_reader_says_what_scoring_the_next_image_depends_on(tmp_path, inputs):
     view = AskedView(name="p_true", asked=specs.shard(prompt=specs.prompt("p_true"), decoding=None, choices=words))
     spec = spec_of("rlvr", scoring=changed(shards.SCORING, views=(view,)))
     fit_readers.compute(spec, {"actor": inputs["actor"], "facts": inputs["facts"]}, tmp_path)
-    found = requirements_of(load_reader(tmp_path / "reader.safetensors"), where="here")
+    found = ScoringReader.from_fitted(load_reader(tmp_path / "reader.safetensors"), where="here").requirements
     assert found.checkpoint == {"config.json": hashlib.sha256(b"{}").hexdigest()}  # and not the log beside it
     assert found.model == shards.SCORING.model
     assert (found.contract, found.decoding) == ("single", specs.decoding())

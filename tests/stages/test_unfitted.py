@@ -116,4 +116,4 @@ def test_a_figure_leaves_it_out_and_says_so(tmp_path):
 
 def test_the_next_image_is_refused_with_the_reason(fitted):
     with pytest.raises(ArtifactError, match="psr could not be fitted, so that it cannot score: partition 'calib"):
-        find(fitted["psr"]).load("psr")
+        find(fitted["psr"]).scoring_reader("psr")

@@ -4,7 +4,8 @@ Stage fit_readers records it in the provenance of every reader, under `NAME`, so
 on. How the states were read (`schema.recorded.States`) is beside it under `STATES`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,64 +24,99 @@ NAME, STATES = "scoring", "replay"
 T = TypeVar("T", bound=Section)
 
 
-def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
-    """Return what `reader` depends on besides its weights; `where` is the file that errors name.
+@dataclass(frozen=True, kw_only=True)
+class ScoringReader(FittedReader):
+    """A fitted reader, and what its file says that it needs to score: read once, and checked.
 
-    Raises:
-        ArtifactError: The reader does not say it, because it was fitted by an earlier version of the library; or it
-            says something that no study may say.
+    Attributes:
+        parents: The readers on which it builds, by role, and what they need.
+        needs: What it depends on besides its weights, and then what each reader below it does.
+        features: The names of the states that it reads, and those below it.
+        states: How the states that it was fitted on were read; None if it reads none.
     """
-    requirements = _scoring(reader, where)
-    try:
-        plugins.file_of("contracts", requirements.contract)
-    except ConfigError as error:
-        raise ArtifactError(f"{where}: {NAME}.contract: {error}") from error
-    partitions = reader.provenance.get("partitions")
-    if isinstance(partitions, dict) and not any(
-        isinstance(part, dict) and part.get("n") for part in partitions.values()
-    ):
-        return requirements.model_copy(update={"images": ()})  # it was fitted on nothing
-    return requirements
+
+    parents: Mapping[str, "ScoringReader"] = field(default_factory=dict)
+    needs: tuple[Requirements, ...]
+    features: frozenset[str]
+    states: States | None
+
+    @classmethod
+    def from_fitted(
+        cls, reader: FittedReader, *, where: str, packages: Collection[str] = (), place: str = ""
+    ) -> "ScoringReader":
+        """Return `reader` with what it needs; plugins that it names are imported only when a question is asked.
+
+        Args:
+            reader: A reader that somebody else may have fitted.
+            where: The file that errors name.
+            packages: Other packages, or single modules of them, whose plugins the file may name.
+            place: Where in the file the reader is; "" unless it is a parent.
+
+        Raises:
+            UntrustedNameError: It names a plugin of another package.
+            ArtifactError: It does not say what it needs, because it was fitted by an earlier version of the library; or
+                it says something that no study may say.
+        """
+        problem = f"{where}: the reader does not say how its actor has to be asked"
+        requirements, states = _recorded(reader, NAME, Requirements, problem), states_of(reader, where=where)
+        _check_plugins(requirements, packages, f"{where}: {place}provenance.{NAME}")
+        try:
+            plugins.file_of("contracts", requirements.contract)
+        except ConfigError as error:
+            raise ArtifactError(f"{where}: {NAME}.contract: {error}") from error
+        partitions = reader.provenance.get("partitions")
+        if isinstance(partitions, dict) and not any(
+            isinstance(part, dict) and part.get("n") for part in partitions.values()
+        ):
+            requirements = requirements.model_copy(update={"images": ()})  # it was fitted on nothing
+        features = reader.provenance.get("features", [])
+        if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
+            raise ArtifactError(f"{where}: its features are {features!r:.100}. Expected a list of names. Fit it again.")
+        parents = {
+            role: cls.from_fitted(parent, where=where, packages=packages, place=f"{place}parents.{role}.")
+            for role, parent in reader.parents.items()
+        }
+        return cls(
+            **{**vars(reader), "parents": parents},
+            needs=(requirements, *(needs for parent in parents.values() for needs in parent.needs)),
+            features=frozenset(features),
+            states=states,
+        )
+
+    @property
+    def method(self) -> str:
+        """The name of its method."""
+        return str(self.provenance.get("method", self.module))
+
+    @property
+    def requirements(self) -> Requirements:
+        """What it depends on besides its weights and the readers below it."""
+        return self.needs[0]
+
+    @property
+    def views(self) -> tuple[RequiredView, ...]:
+        """The views that it and the readers below it read when they score; each once."""
+        return tuple({view.name: view for needs in self.needs for view in needs.views}.values())
 
 
-def check_plugins(reader: FittedReader, packages: Collection[str], *, where: str, place: str = "") -> None:
-    """Check which plugins a reader's file names for its actor; those of scoring are imported when a question is asked.
-
-    Raises:
-        UntrustedNameError: It, or a parent at the `place` in its file, names a plugin of a package that is not among
-            `packages` (`limits.check_plugin`).
-        ArtifactError: It says something that no study may say.
-    """
-    if NAME in reader.provenance:
-        requirements, inside = _scoring(reader, where), f"{where}: {place}provenance.{NAME}"
-        check_plugin("contracts", requirements.contract, packages, f"{inside}.contract")
-        for name in (requirements.prompt.name, *(view.prompt.name for view in requirements.views)):
-            package = name.partition(".")[0]
-            if plugins.is_foreign(name) and not {name, package} & set(packages):
-                raise UntrustedNameError(
-                    f"{inside}: the prompt {name!r:.200} is in another package, and no file can name one. Expected one"
-                    f" of our prompts. If you know that package, name it yourself: --plugins {package:.200}."
-                )
-        for view in requirements.views:
-            check_plugin("images", name_and_settings(view.image)[0], packages, f"{inside}.views.{view.name}.image")
-            if view.measure is not None:
-                check_plugin("measures", view.measure.name, packages, f"{inside}.views.{view.name}.measure")
-        if requirements.spans is not None:
-            check_plugin("spans", plugin_and_settings(requirements.spans)[0], packages, f"{inside}.spans")
-    for role, parent in reader.parents.items():
-        check_plugins(parent, packages, where=where, place=f"{place}parents.{role}.")
-
-
-def all_requirements(reader: FittedReader, *, where: str) -> list[Requirements]:
-    """Return what `reader`, and then the readers on which it builds, depend on (`requirements_of`)."""
-    of_parents = (needs for parent in reader.parents.values() for needs in all_requirements(parent, where=where))
-    return [requirements_of(reader, where=where), *of_parents]
-
-
-def views_read(reader: FittedReader, *, where: str) -> tuple[RequiredView, ...]:
-    """Return the views that `reader`, and the readers on which it builds, read when they score; each once."""
-    views = {view.name: view for needs in all_requirements(reader, where=where) for view in needs.views}
-    return tuple(views.values())
+def _check_plugins(requirements: Requirements, packages: Collection[str], inside: str) -> None:
+    """Check which plugins and prompts a reader's file names for its actor."""
+    named = [("contracts", requirements.contract, "contract")]
+    for view in requirements.views:
+        named.append(("images", name_and_settings(view.image)[0], f"views.{view.name}.image"))
+        if view.measure is not None:
+            named.append(("measures", view.measure.name, f"views.{view.name}.measure"))
+    if requirements.spans is not None:
+        named.append(("spans", plugin_and_settings(requirements.spans)[0], "spans"))
+    for family, name, field_name in named:
+        check_plugin(family, name, packages, f"{inside}.{field_name}")
+    for name in (requirements.prompt.name, *(view.prompt.name for view in requirements.views)):
+        package = name.partition(".")[0]
+        if plugins.is_foreign(name) and not {name, package} & set(packages):
+            raise UntrustedNameError(
+                f"{inside}: the prompt {name!r:.200} is in another package, and no file can name one. Expected one of"
+                f" our prompts. If you know that package, name it yourself: --plugins {package:.200}."
+            )
 
 
 def states_of(reader: FittedReader, *, where: str) -> States | None:
@@ -96,10 +132,6 @@ def states_of_shard(features: Path, where: str) -> ShardStates:
         return ShardStates.from_spec(read_header(features), "header")
     except ConfigError as error:
         raise ArtifactError(f"{where}: {features.name} does not say how its states were read: {error}") from error
-
-
-def _scoring(reader: FittedReader, where: str) -> Requirements:
-    return _recorded(reader, NAME, Requirements, f"{where}: the reader does not say how its actor has to be asked")
 
 
 def _recorded(reader: FittedReader, name: str, kind: type[T], problem: str) -> T:

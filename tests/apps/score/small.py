@@ -87,18 +87,18 @@ class Study:
         return path
 
 
+def requirements(checkpoint: Path | None = None, **changes) -> Requirements:
+    """What readers of a checkpoint say that they need."""
+    needs = {"model": MODEL, "facts": Facts().model_dump(), "prompt": SHARED, "decoding": Decoding(**DECODING)}
+    digests = {} if checkpoint is None else checkpoint_digests(checkpoint)
+    return Requirements(**{**needs, "contract": "single", "checkpoint": digests, **changes})
+
+
 def build(tiny: Tiny, folder: Path, **provenance) -> Study:
     """Write the study; `provenance` overrides what the readers say."""
     study = Study(folder=folder, tiny=tiny)
     shutil.copytree(tiny.checkpoint, study.actor / "checkpoint")
-    required = Requirements(
-        model=MODEL,
-        facts=Facts().model_dump(),
-        checkpoint=checkpoint_digests(tiny.checkpoint),
-        prompt=SHARED,
-        decoding=Decoding(**DECODING),
-        contract="single",
-    )
+    required = requirements(tiny.checkpoint)
     width = json.loads((tiny.checkpoint / "config.json").read_text())["text_config"]["hidden_size"]
     made: dict[str, FittedReader] = {}
     for method, (name, settings, roles, views) in METHODS.items():

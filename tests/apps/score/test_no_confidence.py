@@ -10,6 +10,8 @@ import pytest
 
 import dualread
 from dualread.apps.score import answering, lines, readings
+from dualread.apps.score.answering import ActorNeeds
+from dualread.apps.score.readings import LoadedReaders
 from dualread.apps.score.results import Scored, ShownQuestion
 from dualread.apps.serve.replies import of_answer
 from dualread.apps.serve.service import Answer, AnsweringService, Before
@@ -20,7 +22,9 @@ from dualread.grading.canonical import is_correct
 from dualread.models.actor import Completion
 from dualread.models.streams import Finished, PromptRead, TokenEvent
 from dualread.readers.base import FittedReader, fit, settings_of
+from dualread.readers.requirements import NAME, ScoringReader
 from dualread.schema.answers import Decoding
+from tests.apps.score import small
 from tests.readers import synthetic
 
 WIDTH = 6
@@ -54,18 +58,20 @@ def readers():
             settings=settings_of(f"readers.{name}", settings),
             weights=weights,
             parents=parents,
-            provenance={"features": features},
+            provenance={"features": features, NAME: small.requirements().model_dump()},
         )
 
     every = sorted(synthetic.TENSORS)
     psr = fitted("psr", {**synthetic.PSR, "max_epochs": 2}, {}, ["h_pre"])
     state = fitted("p_state", {**synthetic.P_STATE, "steps": 5}, {}, every)
     per = fitted("p_visual", {**synthetic.P_VISUAL, "steps": 5}, {"state": state}, every)
-    return {
+    by_method = {
         "dualread": fitted("dualread", {}, {"pre": psr, "post": per}, every),
         "psr": psr,
         "rlvr": fitted("verbalized", {}, {}, []),
     }
+    scoring = {name: ScoringReader.from_fitted(reader, where="here") for name, reader in by_method.items()}
+    return LoadedReaders(by_method=scoring, method="dualread", threshold=THRESHOLD)
 
 
 def states_of(n):
@@ -105,7 +111,7 @@ def no_confidence(reading):
 
 
 def test_what_grading_counts_as_wrong_whatever_the_reference_is_has_no_confidence(readers):
-    found = readings.readings(readers, "dualread", answered(list(TEXTS.values())))
+    found = readers.readings(answered(list(TEXTS.values())))
     wrong = [not any(is_correct(one.answer, [gold]) for gold in ("yes", "...", "")) for one in found]
     assert wrong == [one.confidence is None for one in found] == [False, True, True, True, True]
     for reading in found[1:]:
@@ -118,8 +124,8 @@ def test_others_have_the_confidence_that_they_have_alone(readers):
     texts = [TEXTS[name] for name in ("no block", "valid", "empty", "valid", "valid")]
     states = states_of(5)
     states["h_close"][3] = np.nan
-    found = readings.readings(readers, "dualread", answered(texts, states))
-    alone = readings.readings(readers, "dualread", answered([TEXTS["valid"]] * 5))
+    found = readers.readings(answered(texts, states))
+    alone = readers.readings(answered([TEXTS["valid"]] * 5))
     assert [one.confidence is None for one in found] == [True, False, True, True, False]
     assert [found[i] for i in (1, 4)] == [alone[i] for i in (1, 4)]
 
@@ -136,7 +142,7 @@ def test_a_state_or_a_logit_that_is_missing_or_not_finite(readers, name, value):
     else:
         states[name][1, 0] = value
     method = "rlvr" if name == "logit" else "dualread"
-    found = readings.readings(readers, method, answered([TEXTS["valid"]] * 3, states, log_probs))
+    found = replace(readers, method=method).readings(answered([TEXTS["valid"]] * 3, states, log_probs))
     no_confidence(found[1])
     assert name == "logit" or name in found[1].reason
     assert None not in (found[0].confidence, found[2].confidence)
@@ -147,7 +153,7 @@ def test_a_reader_whose_score_is_not_finite_says_so_for_this_answer_alone(reader
     given = answered([TEXTS["valid"]] * 3)
     stated = pl.Series([0.9, float("nan"), 0.9])
     table = given.answers.table.with_columns(verbalized_confidence=stated)
-    found = readings.readings(readers, "rlvr", replace(given, answers=replace(given.answers, table=table)))
+    found = replace(readers, method="rlvr").readings(replace(given, answers=replace(given.answers, table=table)))
     assert [one.confidence for one in found] == [0.9, None, 0.9]
     assert "nan" in found[1].reason
 
@@ -155,17 +161,17 @@ def test_a_reader_whose_score_is_not_finite_says_so_for_this_answer_alone(reader
 def test_before_the_answer_a_state_that_is_not_finite_says_nothing(readers):
     states = states_of(3)["h_pre"]
     states[1] = np.nan
-    first, second, third = readings.before_answer(readers, "dualread", states)
+    first, second, third = readers.before_answer(states)
     assert second is None
     assert 0 < first < 1
     assert 0 < third < 1
-    assert readings.before_answer(readers, "dualread", states[1:2]) == [None]
+    assert readers.before_answer(states[1:2]) == [None]
 
 
 @pytest.mark.parametrize("name", ["no block", "punctuation"])
 def test_score_shows_the_reason(readers, name):
     given = answered([TEXTS[name], TEXTS["valid"]])
-    missing, there = readings.readings(readers, "dualread", given)
+    missing, there = readers.readings(given)
     for first, second in ((missing, there), (there, missing), (missing, missing)):
         result = scored(first, donor=second)
         assert result.drop is None
@@ -178,12 +184,13 @@ def test_score_shows_the_reason(readers, name):
 class Actor:
     """An actor that serves one answer, of which some numbers are not finite."""
 
-    broken, n_open, encoder = None, 0, SimpleNamespace(tokenizer=None)
+    broken, n_open, config = None, 0, None
+    encoder = SimpleNamespace(tokenizer=SimpleNamespace(added_tokens_decoder={}))
 
     def __init__(self, text, state, log_prob):
         given = answered([text], log_probs=[[log_prob, -0.2]])
         [completion] = given.completions
-        self.read = lambda asked, ended, views: given
+        self.read = lambda asked, ended: given
         self.events = [
             PromptRead(name="a", state=state),
             TokenEvent(name="a", index=0, token=2, log_prob=log_prob),
@@ -203,24 +210,14 @@ def served(readers, text, state, log_prob):
     loaded = SimpleNamespace(
         actor=Actor(text, state, log_prob),
         readers=readers,
-        method="dualread",
-        views=(),
+        needs=ActorNeeds(requirements=small.requirements()),
         notes=(),
-        threshold=THRESHOLD,
-        distances=None,
-        set_thresholds=(),
-        requirements=SimpleNamespace(spans=None),
     )
-    service = AnsweringService.__new__(AnsweringService)
-    reader = SimpleNamespace(of_completion=lambda asked, completion: ())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dualread.apps.serve.service.RequestReader", lambda loaded: reader)
-        patch.setattr("dualread.apps.serve.service.TokenPieces", lambda tokenizer: None)
-        service.__init__(loaded, abstain_below=0.0)
+    service = AnsweringService(loaded, abstain_below=0.0)
     decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5)
     sent = SimpleNamespace(n=1, stop=(), log_probs=False, stream=False)
     encoded = SimpleNamespace(name="a", decoding=decoding)
-    asked = SimpleNamespace(sent=sent, encoded=encoded, shown=object(), notes=())
+    asked = SimpleNamespace(sent=sent, encoded=encoded, shown=object(), reasons=(), notes=())
     told = []
     service.submit(asked, told.append)
     service.close()

@@ -1,5 +1,6 @@
 """Scoring images with an untrained actor, in batches and alone, and everything that may be wrong with them."""
 
+import copy
 import dataclasses
 import re
 import shutil
@@ -89,12 +90,19 @@ def test_a_donor_is_asked_the_same_question(study, scorer):
     assert own.drop is None
 
 
+def viewed(scorer, asked, view):
+    """What the actor is asked or shown besides, for readers of one view."""
+    actor = copy.copy(scorer._loaded.actor)
+    actor._needs = dataclasses.replace(scorer._loaded.needs, views=[view])
+    return actor.answer(asked).views[view.name]
+
+
 def test_samples_depend_on_the_content_of_the_image_and_on_nothing_else(study, scorer):
+    of = scorer._loaded.actor.encoder, scorer._loaded.needs.requirements
+
     def drawn(paths):
-        actor = scorer._loaded.actor
-        required = scorer._loaded.requirements
-        asked = [shown(Question(image=path, question=LESION), path, actor.encoder, required) for path in paths]
-        return actor.answer(asked, [small.SAMPLES], states=False).views["samples"].texts
+        asked = [shown(Question(image=path, question=LESION), path, *of) for path in paths]
+        return viewed(scorer, asked, small.SAMPLES).texts
 
     alone = drawn([study.image(1)])[0]
     assert drawn([study.image(2), study.image(1)])[1] == alone
@@ -103,12 +111,11 @@ def test_samples_depend_on_the_content_of_the_image_and_on_nothing_else(study, s
 
 def test_a_measure_is_taken_of_the_own_answer(study, scorer):
     """The entropies that VAUQ reads; with another image, both are others."""
-    actor = scorer._loaded.actor
+    of = scorer._loaded.actor.encoder, scorer._loaded.needs.requirements
 
     def entropies(seed):
         path = study.image(seed)
-        asked = shown(Question(image=path, question=LESION), path, actor.encoder, scorer._loaded.requirements)
-        view = actor.answer([asked], [small.CORE], states=False).views["core"]
+        view = viewed(scorer, [shown(Question(image=path, question=LESION), path, *of)], small.CORE)
         return [float(view.features(name)[0, 0]) for name in ("entropy", "entropy_hidden")]
 
     first, other = entropies(0), entropies(1)
@@ -130,7 +137,7 @@ def test_a_method_of_choices_and_one_that_sees_no_image_say_what_they_think(stud
 def test_options_are_shown_as_in_the_workflow(study, scorer):
     plain, chosen = scorer(study.image(1), LESION), scorer(study.image(1), LESION, options=["CT", "MRI"])
     assert not same(plain, chosen)
-    of = scorer._loaded.actor.encoder, scorer._loaded.requirements
+    of = scorer._loaded.actor.encoder, scorer._loaded.needs.requirements
     for n in (1, 2, 10, 11):
         asked = Question(image=study.image(1), question=LESION, options=[f"option {k}" for k in range(n)])
         found, error = attempt(lambda asked=asked: shown(asked, study.image(1), *of), DataError)
@@ -193,10 +200,10 @@ def test_questions_that_fail_have_one_sentence_and_stop_no_other_one(study, scor
 def test_an_error_of_torch_fails_only_its_own_question(study, scorer, monkeypatch):
     answer = scorer._loaded.actor.answer
 
-    def out_of_memory(asked, *args, **named):
+    def out_of_memory(asked):
         if any(one.question == "big" for one in asked):
             raise RuntimeError("not enough memory")
-        return answer(asked, *args, **named)
+        return answer(asked)
 
     monkeypatch.setattr(scorer._loaded.actor, "answer", out_of_memory)
     asked = [Question(image=study.image(1), question=text) for text in (LESION, "big", LESION)]
@@ -325,18 +332,6 @@ def test_a_reader_that_says_too_little_or_whose_weights_do_not_fit_is_refused(st
     ):
         with pytest.raises(kind, match=said):
             Scorer.load(edited(study, tmp_path, **how), study.actor)
-
-
-def test_an_actor_with_nan_is_refused(study, tmp_path):
-    from safetensors.torch import load_file, save_file
-
-    shutil.copytree(study.actor / "checkpoint", tmp_path / "nan")
-    weights = load_file(tmp_path / "nan" / "model.safetensors")
-    first = next(name for name in weights if name.endswith("weight"))
-    weights[first] = weights[first] * float("nan")
-    save_file(weights, tmp_path / "nan" / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ArtifactError, match="hold NaN or infinite values"):
-        Scorer.load(study.reader("dualread"), tmp_path / "nan", allow_other=True)
 
 
 # --- How an image is shown

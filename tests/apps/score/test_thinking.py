@@ -5,16 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualread.apps.score.answering import OpenActor, as_answered
-from dualread.apps.score.readings import readings
+from dualread.apps.score.answering import ActorNeeds, OpenActor, as_answered
+from dualread.apps.score.readings import LoadedReaders
 from dualread.apps.score.results import Question, shown
 from dualread.grading.answers import why_no_answer
 from dualread.models.actor import ReadSpec, Request, read_states
 from dualread.models.backbones.checkpoint import open_checkpoint
-from dualread.models.prompts import render, template_sha256
+from dualread.models.prompts import render
 from dualread.readers.base import FittedReader, Weights, settings_of
+from dualread.readers.requirements import NAME, ScoringReader
 from dualread.schema.answers import Decoding
-from dualread.schema.recorded import Facts, PromptText, RequiredView, Requirements
+from dualread.schema.recorded import RequiredView
 from tests.apps.score import small
 from tests.readers import synthetic
 from tests.tiny import MODEL, image
@@ -37,17 +38,9 @@ QUESTIONS = ("Where?", "Is this a CT scan?", "What is the size of the lesion?")
 def required(tiny, tmp_path, monkeypatch):
     """The requirements of a reader; what ends the thinking is something that the untrained model says."""
     plain = open_checkpoint(tiny.checkpoint, MODEL)
-    needs = Requirements(
-        model=MODEL,
-        facts=Facts().model_dump(),
-        checkpoint={},
-        prompt=PromptText(name="shared", sha256=template_sha256("shared")),
-        decoding=Decoding(**small.DECODING),
-        contract="single",
-    )
-    [first, *_] = (
-        OpenActor(tiny.checkpoint, needs, 0.1, batch_size=4).answer(asked(plain, needs), (), states=False).completions
-    )
+    needs = small.requirements()
+    actor = OpenActor(tiny.checkpoint, ActorNeeds(requirements=needs), batch_size=4)
+    [first, *_] = actor.answer(asked(plain, needs)).completions
     ends = next(text for token in first.token_ids[3:] if (text := plain.encoder.decode([token])).strip())
     package = f"thinks_{tiny.family}"
     (tmp_path / package).mkdir()
@@ -67,11 +60,12 @@ def asked(opened, needs):
 
 def test_the_state_at_the_end_of_thinking(tiny, required, monkeypatch):
     needs, ends = required
-    actor = OpenActor(tiny.checkpoint, needs, 0.1, batch_size=4)
     samples = RequiredView(
         name="samples", image="original", prompt=needs.prompt, decoding=Decoding(**small.DECODING | {"n_samples": 1})
     )
-    answered = actor.answer(questions := asked(actor.opened, needs), (samples,), states=True)
+    reads = ActorNeeds(requirements=needs, views=[samples], features=frozenset({"h_think"}), kappa=0.1)
+    actor = OpenActor(tiny.checkpoint, reads, batch_size=4)
+    answered = actor.answer(questions := asked(actor.opened, needs))
     opened = replace(open_checkpoint(tiny.checkpoint, MODEL), thinking_ends=ends)
     requests = [
         Request(text=render("shared", question=q), images=[image(i)], image_name=str(i), row=q)
@@ -92,7 +86,7 @@ def test_the_state_at_the_end_of_thinking(tiny, required, monkeypatch):
         module="readers.after_thinking",
         settings=settings_of("readers.after_thinking", dict(synthetic.P_STATE)),
         weights=Weights(tensors=linear, notes={"temperature": 1.0}),
-        provenance={"features": ["h_think"], "method": "thought"},
+        provenance={"features": ["h_think"], "method": "thought", NAME: needs.model_dump()},
     )
     cut = as_answered(
         questions,
@@ -100,9 +94,11 @@ def test_the_state_at_the_end_of_thinking(tiny, required, monkeypatch):
         needs.contract,
         answered.answers.source,
     )
-    whole = readings({"thought": reader}, "thought", replace(answered, views={}))
+    scoring = ScoringReader.from_fitted(reader, where="here", packages=[needs.contract])
+    readers = LoadedReaders(by_method={"thought": scoring}, method="thought")
+    whole = readers.readings(replace(answered, views={}))
     assert whole[0].confidence == pytest.approx(1 / (1 + np.exp(-float(states[0].astype(np.float64).sum()))), abs=1e-6)
     monkeypatch.setattr("dualread.apps.score.readings.why_no_answer", why_no_answer)  # other tests change it
-    for row in readings({"thought": reader}, "thought", cut):
+    for row in readers.readings(cut):
         assert row.confidence is None
         assert "thinking" in row.reason

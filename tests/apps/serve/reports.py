@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-from dualread.apps.score.loading import checkpoint_digests
 from dualread.models import own_pass, prompts
 from dualread.models.replay.rules import rules
 from dualread.readers.requirements import NAME
 from dualread.schema.answers import Decoding
-from dualread.schema.recorded import Facts, Requirements
 from tests.apps.score import small
-from tests.tiny import MODEL, Tiny, build, image
+from tests.tiny import Tiny, build, image
 
 # What is said to each question: abbreviations, numbers and a list; a block that is never closed; and one claim alone.
 SAID = {
@@ -30,15 +28,8 @@ def study(family: str, folder: Path, **sizes: int) -> small.Study:
     """The readers, and the actor."""
     tiny = build(family, folder / "checkpoint", **{"hidden_size": 64, **sizes})
     _learn(tiny)
-    required = Requirements(
-        model=MODEL,
-        facts=Facts().model_dump(),
-        checkpoint=checkpoint_digests(tiny.checkpoint),
-        prompt=small.SHARED,
-        decoding=Decoding(**small.DECODING | {"max_completion_tokens": N_TOKENS}),
-        contract="single",
-        spans="sentences",
-    )
+    decoding = Decoding(**small.DECODING | {"max_completion_tokens": N_TOKENS})
+    required = small.requirements(tiny.checkpoint, decoding=decoding, spans="sentences")
     replay = {**small.REPLAY, "positions": rules(None, of_claims=True)}
     return small.build(tiny, folder / "results" / "small", replay=replay, **{NAME: required.model_dump()})
 

@@ -1,8 +1,8 @@
 """The claims of reports, as they are told while a report goes on, and at its end."""
 
+import random
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from types import SimpleNamespace
 
 import httpx
 import openai
@@ -19,6 +19,7 @@ from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError
 from dualread.grading.contracts import single
 from dualread.grading.spans import sentences
+from dualread.schema.base import NoSettings
 from tests.apps.score import small
 from tests.apps.serve import reports
 from tests.apps.serve.reports import CLAIMS, SAID
@@ -188,12 +189,27 @@ def test_a_record_of_claims_is_a_table_for_evaluate(server, tmp_path):
 
 def test_a_claim_that_was_told_stays_whatever_follows():
     """Each beginning of a completion, character by character."""
-    divider = ClaimDivider(SimpleNamespace(spans="sentences", contract="single"))  # type: ignore[arg-type]
+    divider = ClaimDivider(plugin="sentences", settings=NoSettings(), thinking_ends=None)
     for question in ("Report?", "Short?"):
         text = SAID[question]
-        told = [divider.settled(text[:n]) or [] for n in range(len(text) + 1)]
-        assert told[-1] == divider.claims(text)
+        told = [divider.settled(text[:n]) for n in range(len(text) + 1)]
+        assert told[-1] == divider.claims([("", text)])[0]
         assert [text[slice(*span)] for span in told[-1]] == CLAIMS[question]
         assert all(now == last[: len(now)] for now, last in pairwise(told))
         assert not any(told[: text.index("<answer>") + 8])
         assert all(text[end:n].strip() for n, spans in enumerate(told) for _, end in spans)  # more than it follows
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_claims_that_are_told_are_those_of_the_whole_text(seed):
+    """Of abbreviations, numbers, lists and line breaks, in pieces of any length; only what comes behind is divided."""
+    rng, divider = random.Random(seed), ClaimDivider(plugin="sentences", settings=NoSettings(), thinking_ends=None)
+    words = ["No", "no.", "Dr.", "1.", "2", "1.2 cm", "E.", "Clear.", "...", "\n", "\n- ", "Why?", '"Yes."', "(x)"]
+    report = "".join(rng.choice(words) + rng.choice(["", " ", " ", "  "]) for _ in range(60))
+    text, whole, told, n = f"<answer>{report}</answer><confidence>5", [], [], 0
+    while n < len(text):
+        n = min(len(text), n + rng.randint(1, 8))
+        whole += divider.settled(text[:n])[len(whole) :]
+        told += divider.settled(text[:n], told)[len(told) :]
+        assert told == whole
+    assert told == divider.claims([("", text)])[0]

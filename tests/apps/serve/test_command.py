@@ -17,6 +17,7 @@ import openai
 import pytest
 
 from dualread.apps import main as program
+from dualread.apps.score.loading import ChosenReaders
 from dualread.apps.serve import web
 from tests.apps.serve.running import LESION, opened, part, sent, wait_until
 
@@ -74,10 +75,17 @@ def start(study, *options, program=PROGRAM):
 def test_the_command_answers_what_it_has_begun_and_logs_no_text(study):
     running, port = start(study, "--name", "lung")
     with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="secret", max_retries=0) as client:
-        replies, out, errors = _asked_and_ended(running, port, client, study)
+        asked = {"role": "user", "content": [part(study.image(1)), part(LESION)]}
+        ask = partial(client.chat.completions.create, model="lung", messages=[asked], max_tokens=150)
+        address, key = f"http://127.0.0.1:{port}/metrics", {"Authorization": "Bearer secret"}
+        with ThreadPoolExecutor(4) as threads:
+            asking = [threads.submit(ask) for _ in range(4)]
+            wait_until(lambda: "requests_open 4" in httpx.get(address, headers=key).text)
+            running.send_signal(signal.SIGTERM)
+        out, errors = running.communicate(timeout=60)
+        assert not [future.exception() for future in asking if future.exception() is not None], errors
         with pytest.raises(openai.APIConnectionError):
             client.models.list()
-    assert len(replies) == 4
     assert running.returncode == 0
     assert out == "stopped\n"
     assert len(re.findall(r"chatcmpl-\w+ 200 \d+\+\d+ tokens, .* s, ", errors)) == 4
@@ -107,22 +115,8 @@ def test_a_server_that_was_killed_starts_again_and_goes_on_with_its_record(study
     assert [row["confidence"] for row in rows] == pytest.approx(said, abs=1e-9)
 
 
-def _asked_and_ended(running, port, client, study):
-    asked = {"role": "user", "content": [part(study.image(1)), part(LESION)]}
-    ask = partial(client.chat.completions.create, model="lung", messages=[asked], max_tokens=150)
-    address = f"http://127.0.0.1:{port}/metrics"
-    with ThreadPoolExecutor(4) as threads:
-        asking = [threads.submit(ask) for _ in range(4)]
-        wait_until(lambda: "requests_open 4" in httpx.get(address, headers={"Authorization": "Bearer secret"}).text)
-        running.send_signal(signal.SIGTERM)
-    out, errors = running.communicate(timeout=60)
-    failed = [future.exception() for future in asking if future.exception() is not None]
-    assert not failed, errors
-    return [future.result() for future in asking], out, errors
-
-
 def test_options_that_make_no_sense_are_named_before_anything_is_loaded(monkeypatch, capsys):
-    monkeypatch.setattr("dualread.apps.serve.opening.load", lambda *given, **named: pytest.fail("loaded"))
+    monkeypatch.setattr(ChosenReaders, "load", lambda choice: pytest.fail("loaded"))
     with web.listen(web.LOOPBACK, 0) as taken:
         port = str(taken.getsockname()[1])
         for options, said in (

@@ -5,14 +5,12 @@ import asyncio
 import openai
 import pytest
 
-from dualread.apps.score.loading import checkpoint_digests
 from dualread.apps.score.scorer import Scorer
 from dualread.models import prompts
 from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.probe import probe
 from dualread.readers.requirements import NAME
-from dualread.schema.answers import Decoding
-from dualread.schema.recorded import PromptText, Requirements
+from dualread.schema.recorded import PromptText
 from tests import families
 from tests.apps.score import small
 from tests.apps.serve.running import LESION, opened, serving, user
@@ -29,14 +27,8 @@ def study(request, studies, tmp_path_factory):
     folder = tmp_path_factory.mktemp(family)
     checkpoint = families.build(family, folder / "checkpoint")
     facts = probe(open_checkpoint(checkpoint, families.SETTINGS), family).facts
-    required = Requirements(
-        model=families.SETTINGS,
-        facts=facts.model_dump(),
-        checkpoint=checkpoint_digests(checkpoint),
-        prompt=PromptText(name=prompt, sha256=prompts.template_sha256(prompt)),
-        decoding=Decoding(**small.DECODING),
-        contract="single",
-    )
+    asked = PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
+    required = small.requirements(checkpoint, model=families.SETTINGS, facts=facts.model_dump(), prompt=asked)
     tiny = Tiny(family=family, checkpoint=checkpoint)
     return small.build(tiny, folder / "results", **{NAME: required.model_dump()})
 

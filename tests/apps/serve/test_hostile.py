@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from dualread import limits
+from dualread.apps.score.readings import LoadedReaders
 from dualread.apps.serve import wire
 from dualread.apps.serve.outcome import GONE
 from dualread.data.images import Decoded
@@ -65,6 +66,11 @@ BAD = {
     "endless values": (b'{"messages": [' + b"{}," * 50_001 + b"{}]}", "more than 50000 values"),
     "a part without its content": (messages({"role": "user", "content": [{"type": "text"}]}), "messages.0.content.0: "),
     "a number as an address": (sent(url=7), "messages.0.content.0.image_url.url: is not"),
+    "a number as a text": (
+        messages({"role": "user", "content": [{"type": "text", "text": 3}]}),
+        "messages.0.content.0",
+    ),
+    "calls": (messages({"role": "assistant", "content": "", "tool_calls": [{}]}, user("x")), "messages.0.tool_calls: "),
     "no image": (sent(url=data_url(b"no image")), "cannot be decoded"),
     "half an image": (sent(url=PICTURE[: len("data:image/png;base64,") + 400]), "cannot be decoded"),
     "no base64": (sent(url="data:image/png;base64,***"), "no base64"),
@@ -77,6 +83,7 @@ BAD = {
     "a strange part": (messages({"role": "user", "content": [{"type": "input_audio"}]}), "is not what this server"),
     "a strange role": (messages({"role": "tool", "content": "x"}), "messages.0.role: is not what this server takes"),
     "tools": (sent(tools=[{"type": "function"}]), "tools: this server cannot"),
+    "a tool": (sent(tool_choice="required"), "tool_choice: this server cannot"),
     "an unknown parameter": (sent(beams=3), "beams: this server knows no such parameter"),
     "the best of several": (sent(best_of=3), "best_of: this server cannot"),
     "a penalty": (sent(frequency_penalty=1), "frequency_penalty: this server cannot"),
@@ -223,7 +230,7 @@ def test_a_batch_that_fails_harms_no_other_one(study, monkeypatch):
                 server.ask(study.image(1), LESION)
         assert server.ask(study.image(1), LESION).choices
         with monkeypatch.context() as patch:
-            patch.setattr("dualread.apps.serve.service.readings", fails)
+            patch.setattr(LoadedReaders, "readings", fails)
             with pytest.raises(openai.InternalServerError, match="out of memory"):
                 server.ask(study.image(1), LESION)
             with pytest.raises(openai.APIError, match="out of memory"):
@@ -279,3 +286,7 @@ def test_a_key_or_a_name_opens_the_server_behind_a_proxy(study):
                     assert post(server, sent(), Host="backend", **more).status_code == (200 if hosts else 403)
         with serving(service, api_key="secret") as server:
             assert post(server, sent(), Host="backend", Authorization="Bearer secret").status_code == 200
+            for key in (b"secre", b"secrets", "é".encode()):
+                assert post(server, sent(), Authorization=b"Bearer " + key).status_code == 401
+            for path, status in (("/health", 200), ("/metrics", 401), ("/v1/models", 401), ("/x", 401)):
+                assert httpx.get(server.address + path).status_code == status

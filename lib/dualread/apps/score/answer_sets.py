@@ -12,15 +12,14 @@ from dualread.apps.score.answering import Answered
 from dualread.apps.score.results import AnswerSet, SetOption
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_sets import SetThreshold, in_set
-from dualread.readers.base import FittedReader
 from dualread.readers.replies import choice_probabilities
-from dualread.readers.requirements import views_read
+from dualread.readers.requirements import ScoringReader
 
 _NO_CHOICES = "the question has no choices. Give its options, or the answer type `closed` if they are yes and no"
 _NOT_FINITE = "the model's log-probabilities of the choices are NaN"
 
 
-def check_sets(readers: Mapping[str, FittedReader], thresholds: Sequence[SetThreshold], where: str) -> None:
+def check_sets(readers: Mapping[str, ScoringReader], thresholds: Sequence[SetThreshold], where: str) -> None:
     """Check that each threshold is of a method that reads the probabilities of a question's choices.
 
     Raises:
@@ -35,7 +34,7 @@ def check_sets(readers: Mapping[str, FittedReader], thresholds: Sequence[SetThre
 
 
 def answer_sets(
-    readers: Mapping[str, FittedReader], thresholds: Sequence[SetThreshold], answered: Answered
+    readers: Mapping[str, ScoringReader], thresholds: Sequence[SetThreshold], answered: Answered
 ) -> list[list[AnswerSet]]:
     """Return the set of each question for each threshold; `thresholds` are of methods among `readers`, by method."""
     of_questions: list[list[AnswerSet]] = [[] for _ in answered.choices]
@@ -64,7 +63,6 @@ def _option(text: str, probability: float, threshold: float | None) -> SetOption
     return SetOption(text=text, probability=probability, in_set=is_in)
 
 
-def _views(reader: FittedReader) -> list[str]:
+def _views(reader: ScoringReader) -> list[str]:
     """Return the views of the probabilities of a question's choices that a reader reads."""
-    views = views_read(reader, where=str(reader.provenance.get("method")))
-    return [view.name for view in views if view.choices is not None and view.choices.options]
+    return [view.name for view in reader.views if view.choices is not None and view.choices.options]

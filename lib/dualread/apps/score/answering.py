@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from dualread import plugins
-from dualread.apps.score.claims import claims_of
+from dualread.apps.score.claims import ClaimDivider
 from dualread.apps.score.results import ShownQuestion
 from dualread.errors import ConfigError
 from dualread.grading.answers import graded_answer, graded_claim
@@ -22,7 +22,6 @@ from dualread.grading.spans.base import Span
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, read_states, take_measure
 from dualread.models.backbones.checkpoint import open_checkpoint
-from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.conditions import question_field
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
@@ -38,6 +37,38 @@ from dualread.seeding import derive_seed
 _ORIGINAL = "original"
 Source = Callable[[str], np.ndarray]  # the states of answers by name, float32 [n, D]
 _LOG_PROBS = pl.List(pl.List(pl.Float32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorNeeds:
+    """How readers need their actor to be opened and asked, and what they read of it.
+
+    Attributes:
+        requirements: How it is opened, and how the question is asked.
+        views: All that is asked besides, by any of the readers; each view once.
+        features: The names of the states that they read; empty where they read no states.
+        kappa: Temperature of the visual pooling; None where they read no states.
+        divider: Divides reports into the claims that they judge; None where they judge whole answers.
+    """
+
+    requirements: Requirements
+    views: Sequence[RequiredView] = ()
+    features: frozenset[str] = frozenset()
+    kappa: float | None = None
+    divider: ClaimDivider | None = None
+
+    @property
+    def thinking_ends(self) -> str | None:
+        """What ends the thinking before an answer; None where completions do not think."""
+        return plugins.declared("contracts", self.requirements.contract, "THINKING_ENDS")
+
+    def claims(
+        self, asked: Sequence[ShownQuestion], completions: Sequence[Completion]
+    ) -> Sequence[Sequence[Span]] | None:
+        """Return the claims of each completion, in characters of its text; None where whole answers are judged."""
+        if self.divider is None:
+            return None
+        return self.divider.claims((to.name, said.text) for to, said in zip(asked, completions, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,68 +88,44 @@ class Answered:
 
 
 class OpenActor:
-    """A checkpoint, opened with transformers, that answers as a reader requires.
+    """A checkpoint, opened with transformers, that answers as its readers need it, `batch_size` answers at once.
 
-    Args:
-        folder: The checkpoint.
-        requirements: How its readers require it to be opened and asked.
-        kappa: Temperature of the visual pooling; None if no reader reads states.
-        batch_size: Number of answers that are made at once.
-
-    Attributes:
-        opened: The checkpoint.
-        encoder: Encodes its prompts.
-        config: The configuration of the model's text part.
+    `opened` is the checkpoint, `encoder` encodes its prompts, and `config` is the configuration of the model's text
+    part.
     """
 
-    def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int):
-        self._thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
-        opened = open_checkpoint(folder, requirements.model, Facts(**requirements.facts))
+    def __init__(self, folder: Path, needs: ActorNeeds, *, batch_size: int):
+        required, self._thinking_ends = needs.requirements, needs.thinking_ends
+        opened = open_checkpoint(folder, required.model, Facts(**required.facts))
         self.opened = replace(opened, thinking_ends=self._thinking_ends)
         self.encoder = self.opened.encoder
         self.config = self.opened.model.config.get_text_config()
         self._engine = TransformersEngine(self.opened, batch_size)
-        self._requirements, self._kappa, self._batch_size = requirements, kappa, batch_size
+        self._needs, self._batch_size = needs, batch_size
 
-    def answer(self, asked: Sequence[ShownQuestion], views: Sequence[RequiredView], *, states: bool) -> Answered:
-        """Return the actor's answers, with the `views` of them, and with hidden states if readers need them.
+    def answer(self, asked: Sequence[ShownQuestion]) -> Answered:
+        """Return the actor's answers, with the states and the views of them that readers need.
 
         Raises:
             DataError: A prompt is too long, or its image cannot be read.
         """
-        requests = [question_request(question, self._requirements.prompt.name) for question in asked]
-        completions = self._engine.answer(requests, _seeded(self._requirements.decoding, "answer"))
-        return self.read(asked, [of_one[0] for of_one in completions], views, states=states)
+        required = self._needs.requirements
+        requests = [question_request(question, required.prompt.name) for question in asked]
+        completions = self._engine.answer(requests, _seeded(required.decoding, "answer"))
+        return self.read(asked, requests, [of_one[0] for of_one in completions])
 
     def read(
-        self,
-        asked: Sequence[ShownQuestion],
-        committed: Sequence[Completion],
-        views: Sequence[RequiredView],
-        *,
-        states: bool,
-        encoded: Sequence[EncodedPrompt] = (),
+        self, asked: Sequence[ShownQuestion], requests: Sequence[Request], committed: Sequence[Completion]
     ) -> Answered:
-        """Return answers that the actor has given, with the `views` of them and perhaps their hidden states.
+        """Return answers that the actor has given to `requests`, with their states and views."""
+        claims = self._needs.claims(asked, committed)
+        source = self._read(requests, committed, claims=claims) if self._needs.features else None
+        answered = as_answered(asked, committed, self._needs.requirements.contract, source, claims)
+        return self.with_views(answered, asked)
 
-        With the `encoded` prompts of the questions, their pictures are read for views alone.
-        """
-        requests: Sequence[Request]
-        if encoded:
-            requests = [
-                _EncodedBefore(text=to.question, images=(), image_name=to.name, row=to.name, prompt=prompt)
-                for to, prompt in zip(asked, encoded, strict=True)
-            ]
-        else:
-            requests = [question_request(question, self._requirements.prompt.name) for question in asked]
-        claims = claims_of(self._requirements, asked, committed)
-        source = self._read(requests, committed, claims=claims) if states else None
-        answered = as_answered(asked, committed, self._requirements.contract, source, claims)
-        return self.with_views(answered, asked, views)
-
-    def with_views(self, answered: Answered, asked: Sequence[ShownQuestion], views: Sequence[RequiredView]) -> Answered:
-        """Return answers with the `views` of them."""
-        return replace(answered, views={view.name: self._view(view, asked, answered) for view in views})
+    def with_views(self, answered: Answered, asked: Sequence[ShownQuestion]) -> Answered:
+        """Return answers with the views of them."""
+        return replace(answered, views={view.name: self._view(view, asked, answered) for view in self._needs.views})
 
     def _view(self, view: RequiredView, asked: Sequence[ShownQuestion], answered: Answered) -> ViewAnswers:
         """Return a view of some answers; a prompt that contains the answer is not put where there is none."""
@@ -170,9 +177,9 @@ class OpenActor:
         depths: Sequence[float] = (),
         claims: Sequence[Sequence[Span]] | None = None,
     ) -> Source:
-        if self._kappa is None:
+        if self._needs.kappa is None:
             raise ConfigError("views: a reader of layers alone does not say how states were read. Use it in a study.")
-        what, ids = ReadSpec(kappa=self._kappa, depths=tuple(depths)), [answer.token_ids for answer in committed]
+        what, ids = ReadSpec(kappa=self._needs.kappa, depths=tuple(depths)), [answer.token_ids for answer in committed]
         states = read_states(self.opened, requests, ids, what, batch_size=self._batch_size, claims=claims)
         if claims is not None:
             states = [claim for report in states for claim in report.claims]
@@ -200,16 +207,6 @@ def question_request(
     name, shown = shown_images(asked.images, asked.contents, asked.roles, changes, draw)
     row = asked.name if draw == 0 else f"{asked.name} draw {draw}"
     return Request(text=last.text, images=shown, image_name=name, row=row, before=tuple(before))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _EncodedBefore(Request):
-    """A request whose prompt was encoded for its answer."""
-
-    prompt: EncodedPrompt
-
-    def encoded(self, encoder: Encoder) -> EncodedPrompt:
-        return self.prompt
 
 
 def as_answered(

@@ -35,9 +35,8 @@ from dualread.models.backbones.checkpoint import download
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
-from dualread.readers.requirements import check_plugins, views_read
+from dualread.readers.requirements import ScoringReader
 from dualread.schema.base import Name, Section
-from dualread.schema.recorded import Requirements
 from dualread.store.digest import plain, read_json, sha256_file
 
 CHECKPOINT = "checkpoint"
@@ -68,7 +67,7 @@ class Bundle(Section):
     readers: dict[Name, str]
     """The sha256 of each method's reader."""
     scoring: dict[str, Any]
-    """What the readers depend on, see `readers.requirements.Requirements`, without views."""
+    """What the readers depend on, see `schema.recorded.Requirements`, without views."""
     thresholds: list[Annotated[Threshold, AfterValidator(_probability)]]
     """The thresholds of all methods."""
     answer_sets: list[Annotated[SetThreshold, AfterValidator(_probability)]] = Field(default=[])
@@ -81,13 +80,10 @@ def is_bundle(path: Path) -> bool:
 
 
 def read_bundle(folder: Path) -> Bundle:
-    """Read what `write_bundle` wrote.
-
-    Raises:
-        ArtifactError: A file is missing, damaged or of another format.
-    """
+    """Read what `write_bundle` wrote; an ArtifactError says what is missing, damaged or of another format."""
     try:
-        known, thresholds = (read_json(check_size(folder / name, JSON_BYTES)) for name in (_BUNDLE, _THRESHOLDS))
+        files = [check_size(folder / name, JSON_BYTES) for name in (_BUNDLE, _THRESHOLDS)]
+        known, thresholds = map(read_json, files)
         return Bundle.from_spec({**known, "thresholds": thresholds}, _BUNDLE)
     except (OSError, ValueError, TypeError, RecursionError, ConfigError) as error:
         raise ArtifactError(f"{folder}: {_BUNDLE} or {_THRESHOLDS} cannot be read ({error!r}). {_AGAIN}") from error
@@ -127,17 +123,10 @@ _AT_REVISION = re.compile(r"([\w.-]+/[\w.-]+)@([\w./-]+)")
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderSource:
-    """Readers of one actor.
+    """Where the readers of one actor are: the files, by method, and what travels with them.
 
-    Attributes:
-        where: What errors name.
-        method: The method whose reader gives the confidence.
-        files: Of the readers, by method.
-        thresholds: The thresholds that travel with the readers; none with a bare file.
-        answer_sets: The thresholds of answer sets that do.
-        checkpoint: The actor, where it travels with the readers.
-        bundle: The exported folder; None for a bare reader.
-        plugins: Other packages whose plugins these files may name, because the user has named the packages.
+    Errors name `where`. The reader of `method` gives the confidence. `bundle` is the exported folder, or None for a
+    bare reader. The files may name plugins of the packages `plugins`, because the user has named these.
     """
 
     where: str
@@ -149,19 +138,21 @@ class ReaderSource:
     bundle: Path | None = None
     plugins: Sequence[str] = ()
 
-    def load(self, method: str) -> FittedReader:
-        """Read the reader of `method`.
+    def scoring_reader(self, method: str) -> ScoringReader:
+        """Read the reader of `method`, with what it needs of an actor that is asked new questions.
 
         Raises:
-            ConfigError: There is none; the message lists the others.
-            ArtifactError: The file is no reader, is damaged, or says why the reader could not be fitted.
+            ConfigError: There is none, or it was fitted on given answers.
+            UntrustedNameError: The file names a plugin of a package that the user has not named.
+            ArtifactError: The file is no reader, does not say what it needs, or says why it cannot score.
         """
         if method not in self.files:
             known = ", ".join(sorted(self.files))
             raise ConfigError(
                 f"{self.where}: no reader of {method!r}. Known: {known}.{did_you_mean(method, self.files)}"
             )
-        reader = read_reader(self.files[method], self.plugins)
+        fitted = read_reader(self.files[method], self.plugins)
+        reader = ScoringReader.from_fitted(fitted, where=str(self.files[method]), packages=self.plugins)
         if reader.unfitted is not None:
             raise ArtifactError(
                 f"{self.where}: {method} could not be fitted, so that it cannot score: {reader.unfitted}"
@@ -170,10 +161,15 @@ class ReaderSource:
             raise ArtifactError(
                 f"{self.where}: {method} is not calibrated: it gives scores, and no confidences. Fit it in the study."
             )
-        if grouping := [view.name for view in views_read(reader, where=self.where) if view.groups is not None]:
+        if grouping := [view.name for view in reader.views if view.groups is not None]:
             raise ArtifactError(
                 f"{self.where}: {method} groups answers by meaning (view {grouping[0]}), for which only a study and"
                 " `dualread.confidences` open a model. Choose another method, or the same one without that view."
+            )
+        if not reader.requirements.checkpoint:
+            raise ConfigError(
+                f"{self.where}: was fitted on given answers, and there is no checkpoint that could answer. Expected a"
+                " reader of an actor with a checkpoint; `dualread evaluate` judges given answers."
             )
         return reader
 
@@ -181,14 +177,7 @@ class ReaderSource:
 def find(
     reader: str | Path, *, revision: str | None = None, with_checkpoint: bool = True, plugins: str | Sequence[str] = ()
 ) -> ReaderSource:
-    """Return the readers that `reader` names.
-
-    Args:
-        reader: A reader.safetensors or its folder, as in results/<study>/readers/<backbone>/<actor>/<seed>/<method>;
-            a folder that `dualread export` wrote; or the id of a repository of the hub with such a folder.
-        revision: The commit, tag or branch of the repository.
-        with_checkpoint: Whether to download the actor, too, if the repository has it.
-        plugins: Other packages that the readers' files may name, because the user has named them.
+    """Return the readers that `reader` names, see `scorer.Scorer.load`; of a repository, perhaps `with_checkpoint`.
 
     Raises:
         ConfigError: A `revision` of something that is not on the hub.
@@ -205,25 +194,7 @@ def find(
     elif revision is not None:
         raise ConfigError(f"{reader}: revision {revision!r} of a local path. Give a revision only of a hub repository.")
     if is_bundle(path):
-        bundle, actor = read_bundle(path), path / CHECKPOINT
-        files = {method: _reader_file(path, method) for method in bundle.readers}
-        for method, file in files.items():
-            try:
-                same = sha256_file(file) == bundle.readers[method]
-            except OSError as error:
-                raise ArtifactError(f"{file}: cannot be read ({error.strerror}). {_AGAIN}") from error
-            if not same:
-                raise ArtifactError(f"{file}: its sha256 is not the one that {_BUNDLE} gives. {_AGAIN}")
-        return ReaderSource(
-            where=str(path),
-            method=bundle.method,
-            files=files,
-            thresholds=bundle.thresholds,
-            answer_sets=bundle.answer_sets,
-            checkpoint=actor if actor.is_dir() else None,
-            bundle=path,
-            plugins=plugins,
-        )
+        return _exported(path, plugins)
     file = path / _READER if path.is_dir() else path
     if not file.is_file():
         raise ArtifactError(
@@ -240,29 +211,46 @@ def find(
     )
 
 
+def _exported(folder: Path, plugins: Sequence[str]) -> ReaderSource:
+    """Return what a folder that `dualread export` wrote holds; the digests of its readers are checked."""
+    bundle, actor = read_bundle(folder), folder / CHECKPOINT
+    files = {method: _reader_file(folder, method) for method in bundle.readers}
+    for method, file in files.items():
+        try:
+            same = sha256_file(file) == bundle.readers[method]
+        except OSError as error:
+            raise ArtifactError(f"{file}: cannot be read ({error.strerror}). {_AGAIN}") from error
+        if not same:
+            raise ArtifactError(f"{file}: its sha256 is not the one that {_BUNDLE} gives. {_AGAIN}")
+    return ReaderSource(
+        where=str(folder),
+        method=bundle.method,
+        files=files,
+        thresholds=bundle.thresholds,
+        answer_sets=bundle.answer_sets,
+        checkpoint=actor if actor.is_dir() else None,
+        bundle=folder,
+        plugins=plugins,
+    )
+
+
 def read_reader(file: Path, plugins: Sequence[str] = ()) -> FittedReader:
-    """Read a reader that stage fit_readers wrote, here or elsewhere; `plugins` is as in `find`.
+    """Read a reader that stage fit_readers wrote, here or elsewhere; `plugins` is as in `scorer.Scorer.load`.
 
     Raises:
-        UntrustedNameError: The file names a plugin of a package that the user has not named.
         ArtifactError: The file is no reader, is damaged, or has weights that are not finite.
     """
     try:
-        reader = load_reader(check_size(plain(file), HEADER_BYTES, header=True), plugins=plugins)
+        return load_reader(check_size(plain(file), HEADER_BYTES, header=True), plugins=plugins)
     except (OSError, ArtifactError, ConfigError, AttributeError, TypeError, ValueError) as error:
         raise ArtifactError(
             f"{file}: not a reader ({error}). Expected the reader.safetensors that stage fit_readers writes, or one of"
             " a folder that `dualread export` wrote."
         ) from error
-    check_plugins(reader, plugins, where=str(file))
-    return reader
 
 
 def find_checkpoint(checkpoint: str | Path) -> Path:
-    """Return the folder of the checkpoint that `checkpoint` names.
-
-    Args:
-        checkpoint: The folder of a checkpoint or of an actor; or "owner/name@revision", a repository of the hub.
+    """Return the folder of a checkpoint: that of an actor, its own, or "owner/name@revision", a repository of the hub.
 
     Raises:
         ArtifactError: There is no such folder with a model, or no such repository.
@@ -276,10 +264,7 @@ def find_checkpoint(checkpoint: str | Path) -> Path:
 def checkpoint_folder(checkpoint: Path) -> Path:
     """Return the folder with the weights: `checkpoint` itself, or its subfolder of this name if it is an actor's.
 
-    It may be that of an adapter, without the weights of its base.
-
-    Raises:
-        ArtifactError: There is no such folder, or no model in it.
+    It may be that of an adapter, without its base. An ArtifactError says that there is no model in it.
     """
     for folder in (checkpoint / "checkpoint", checkpoint):
         if (folder / "config.json").is_file() or is_adapter(folder):
@@ -288,16 +273,3 @@ def checkpoint_folder(checkpoint: Path) -> Path:
         f"{checkpoint}: no config.json here. Expected the folder of a checkpoint, of an actor such as"
         " results/<study>/actors/<backbone>/<actor>/<seed>, or a repository of the hub as owner/name@revision."
     )
-
-
-def check_is_own(required: Requirements, where: str) -> None:
-    """Check that the reader's actor is a checkpoint.
-
-    Raises:
-        ConfigError: Its answers were given by a service, so that nothing here can ask it the next question.
-    """
-    if not required.checkpoint:
-        raise ConfigError(
-            f"{where}: was fitted on given answers, and there is no checkpoint that could answer. Expected a reader of"
-            " an actor with a checkpoint; `dualread evaluate` judges given answers."
-        )

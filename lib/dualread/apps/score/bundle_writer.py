@@ -20,7 +20,6 @@ from dualread.apps.score.bundle import (
     METRICS_FILE,
     READERS,
     Bundle,
-    check_is_own,
     checkpoint_folder,
     copy_readers,
     find,
@@ -28,8 +27,8 @@ from dualread.apps.score.bundle import (
     read_reader,
     write_bundle,
 )
-from dualread.apps.score.claims import check_claims
-from dualread.apps.score.loading import load
+from dualread.apps.score.claims import ClaimDivider
+from dualread.apps.score.loading import ChosenReaders
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
 from dualread.data.questions.roles import OF_UNIT, unit_of
@@ -42,7 +41,6 @@ from dualread.evaluation.thresholds import EMPIRICAL, Threshold
 from dualread.progress import say
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
-from dualread.readers.requirements import requirements_of, views_read
 from dualread.schema.columns import FEATURES, MANIFEST, METRICS, PREDICTIONS
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
@@ -105,28 +103,21 @@ def export(
     license: str | None = None,
     plugins: str | Sequence[str] = (),
 ) -> Bundle:
-    """Write the bundle of a run into the folder `out`.
+    """Write the bundle of a `run` (backbone, actor and seed) of results/<study> into the folder `out`.
 
-    Args:
-        study: results/<study>.
-        run: Backbone, actor and seed.
-        out: A folder that does not exist, is empty, or holds a bundle, whose files are replaced.
-        method: The method whose reader gives the confidence.
-        methods: Other methods whose readers travel along.
-        with_checkpoint: Whether the actor travels along.
-        license: The hub's name of the licence; by default that of this library if all data and the actor were made by
-            it, and "other" if not.
-        plugins: Other packages whose plugins the study's readers name.
+    A folder that holds a bundle gets other files in the place of its own. The reader of `method` gives the confidence;
+    those of `methods` travel along, and the actor does `with_checkpoint`. `license` is the hub's name of the licence:
+    by default that of this library if all data and the actor were made by it, and "other" if not. The study's readers
+    may name plugins of the packages `plugins`.
 
     Raises:
         ConfigError: There is no such run or method, it judges claims that a table names, or `out` holds something else.
         ArtifactError: The study's metrics are missing, or a reader does not say what it depends on.
     """
     source = find(_run_folder(study, run) / method, plugins=plugins)
-    readers = {name: source.load(name) for name in dict.fromkeys((method, *methods))}
-    required = requirements_of(readers[method], where=f"{study}: {method}")
-    check_is_own(required, f"{study}: {method}")
-    check_claims(required, views_read(readers[method], where=method), f"{study}: {method}")
+    readers = {name: source.scoring_reader(name) for name in dict.fromkeys((method, *methods))}
+    required = readers[method].requirements
+    ClaimDivider.from_requirements(required, readers[method].views, f"{study}: {method}")
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
     if out.exists() and not (out.is_dir() and (is_bundle(out) or not any(out.iterdir()))):
         raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")
@@ -162,13 +153,12 @@ def export(
     if with_checkpoint:
         shutil.copytree(checkpoint_folder(_actor_folder(study, run)), out / CHECKPOINT)
         try:  # so that another engine can be checked
-            opens = partial(OpenActor, batch_size=4)
-            stored.write(out, load(ScorerChoice(reader=out, plugins=source.plugins), opens))
+            chosen = ChosenReaders.load(ScorerChoice(reader=out, plugins=source.plugins))
+            stored.write(out, chosen.with_actor(partial(OpenActor, batch_size=4)))
         except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, perhaps without memory
             say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
     if required.spans is None:  # what is compared are answers
         _store_validation(study, run, list(readers), dataset, out)
-        _store_distances(study, run, dataset, out)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
     evaluated = sorted(set(metrics["method"]) & set(source.files))
     nulls = [name for name in evaluated if declared(read_reader(source.files[name], source.plugins).module, "NULL")]
@@ -185,28 +175,22 @@ def _shown(reader: FittedReader) -> dict[str, str]:
 
 
 def _store_validation(study: Path, run: tuple[str, str, int], methods: Sequence[str], dataset: str, out: Path) -> None:
-    """Write the confidences of the validation answers, with which those of a server are compared."""
-    place = Path(run[0], run[1], str(run[2]))
-    files = {method: study / "predictions" / place / method / "predictions.parquet" for method in methods}
-    manifest = study / "manifests" / dataset / "validation" / "manifest.parquet"
-    if not all(file.is_file() for file in (manifest, *files.values())):
+    """Write what new answers are compared with, where it is: confidences of validation answers, and their states."""
+    place, manifest = Path(*map(str, run)), study / "manifests" / dataset / "validation" / "manifest.parquet"
+    if not manifest.is_file():
         return
     clusters = read_table(manifest, MANIFEST, ("sample_id", "cluster_id"))
-    confidences = {}
-    for method, file in files.items():
-        rows = read_table(file, PREDICTIONS).filter(dataset=dataset, split="validation", condition="original")
-        rows = rows.join(clusters, on="sample_id", validate="1:1")
-        confidences[method] = (rows["confidence"].to_list(), rows["cluster_id"].to_list())
-    write_validation(out, confidences)
-
-
-def _store_distances(study: Path, run: tuple[str, str, int], dataset: str, out: Path) -> None:
-    """Write what the states of the validation questions were like, where they were read."""
-    states = study / "features" / Path(run[0], run[1], str(run[2]), dataset, "validation", "original")
-    manifest = study / "manifests" / dataset / "validation" / "manifest.parquet"
-    if (states / "features.safetensors").is_file() and manifest.is_file():
+    files = {method: study / "predictions" / place / method / "predictions.parquet" for method in methods}
+    if all(file.is_file() for file in files.values()):
+        confidences = {}
+        for method, file in files.items():
+            rows = read_table(file, PREDICTIONS).filter(dataset=dataset, split="validation", condition="original")
+            rows = rows.join(clusters, on="sample_id", validate="1:1")
+            confidences[method] = (rows["confidence"].to_list(), rows["cluster_id"].to_list())
+        write_validation(out, confidences)
+    states = study / "features" / place / dataset / "validation" / "original"
+    if (states / "features.safetensors").is_file():
         index = read_table(states / "features.parquet", FEATURES, ("sample_id", "sample_index", "row"))
-        clusters = read_table(manifest, MANIFEST, ("sample_id", "cluster_id"))
         rows = index.filter(sample_index=0).sort("sample_id").join(clusters, on="sample_id", validate="1:1")
         h_pre = read_tensors(states / "features.safetensors", ["h_pre"])["h_pre"][rows["row"].to_numpy()]
         if fitted := distance.StateDistances.fit(h_pre, rows["cluster_id"].to_list()):

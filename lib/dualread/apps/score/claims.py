@@ -3,16 +3,14 @@
 Only what divides a report by its text alone can divide one that no study knows.
 """
 
-from collections.abc import Sequence
-from types import ModuleType
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dualread import plugins
-from dualread.apps.score.results import ShownQuestion
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError
 from dualread.grading.parse import answer_span
-from dualread.grading.spans.base import Span, divided
-from dualread.models.actor import Completion
+from dualread.grading.spans.base import Report, Span, checked_spans, divided
 from dualread.schema.base import NoSettings
 from dualread.schema.data import plugin_and_settings
 from dualread.schema.recorded import RequiredView, Requirements
@@ -20,86 +18,81 @@ from dualread.schema.recorded import RequiredView, Requirements
 NO_CONFIDENCE = "this reader judges the claims of a report, and not the report as a whole"
 
 
-def check_claims(requirements: Requirements, views: Sequence[RequiredView], where: str) -> None:
-    """Check that the claims of a new report can be found and read; a reader of whole answers passes.
-
-    Args:
-        requirements: What the reader depends on.
-        views: The views that it reads.
-        where: The file that errors name.
-
-    Raises:
-        ConfigError: The plugin is unknown, a setting is wrong, it reads a table, or a view is not one of states.
-    """
-    if requirements.spans is None:
-        return
-    _plugin(requirements, where)
-    for view in views:
-        if not view.forced or view.measure is not None:
-            raise ConfigError(
-                f"{where}: judges claims, and reads the view {view.name!r}, in which the actor is asked about a whole"
-                " answer. Expected views of states alone. Choose another method."
-            )
-
-
-def claims_of(
-    requirements: Requirements, asked: Sequence[ShownQuestion], completions: Sequence[Completion]
-) -> list[list[Span]] | None:
-    """Return the claims of each completion, in characters of its text; None for a reader of whole answers.
-
-    Raises:
-        DataError: A plugin of another package gives claims that overlap or lie outside the text.
-    """
-    if requirements.spans is None:
-        return None
-    module, settings = _plugin(requirements, "scoring")
-    thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
-    texts = [(question.name, completion.text) for question, completion in zip(asked, completions, strict=True)]
-    return divided(module, texts, settings, None, thinking_ends, str(requirements.spans))
-
-
+@dataclass(frozen=True, kw_only=True)
 class ClaimDivider:
-    """Finds the claims of single completions for readers of claims, also while a completion goes on.
+    """Divides completions into claims, also while they go on.
 
-    Of a completion whose claims are not as expected, it says None, and `claims_of` what is wrong.
+    Attributes:
+        plugin: What divides them (`grading.spans`).
+        settings: Its settings.
+        thinking_ends: What ends the thinking before a report; None where completions do not think.
     """
 
-    def __init__(self, requirements: Requirements):
-        self._module, self._settings = _plugin(requirements, "scoring")
-        self._thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
+    plugin: str
+    settings: Any
+    thinking_ends: str | None
 
-    def claims(self, text: str) -> list[Span] | None:
-        """Return the claims of a completion."""
-        try:
-            return divided(self._module, [("", text)], self._settings, None, self._thinking_ends, "")[0]
-        except DataError:
+    @classmethod
+    def from_requirements(
+        cls, requirements: Requirements, views: Sequence[RequiredView], where: str
+    ) -> "ClaimDivider | None":
+        """Return what divides the reports that readers judge; None for readers of whole answers.
+
+        Raises:
+            ConfigError: The plugin is unknown, a setting is wrong, it reads a table, or one of the `views` that they
+                read is not one of states. `where` is the file that errors name.
+        """
+        if requirements.spans is None:
             return None
+        name, wire = plugin_and_settings(requirements.spans)
+        try:
+            module = plugins.load("spans", name)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from error
+        settings = getattr(module, "Settings", NoSettings)
+        if "path" in settings.model_fields:
+            raise ConfigError(
+                f"{where}: its claims are those that a table names (spans: {name}), and no table names those of a new"
+                " report. Expected a reader whose study divides reports by their text, such as with `sentences`."
+            )
+        checked = settings.from_spec(wire, f"{where}: spans.{name}")
+        for view in views:
+            if not view.forced or view.measure is not None:
+                raise ConfigError(
+                    f"{where}: judges claims, and reads the view {view.name!r}, in which the actor is asked about a"
+                    " whole answer. Expected views of states alone. Choose another method."
+                )
+        thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
+        return cls(plugin=name, settings=checked, thinking_ends=thinking_ends)
 
-    def settled(self, text: str) -> list[Span] | None:
-        """Return the claims of a completion that goes on which its next tokens leave as they are.
+    def claims(self, reports: Iterable[tuple[str, str]]) -> list[list[Span]]:
+        """Return the claims of completions, in characters of their texts.
+
+        Args:
+            reports: What errors call each, and its text.
+
+        Raises:
+            DataError: A plugin of another package gives claims that overlap or lie outside the text.
+        """
+        module = plugins.load("spans", self.plugin)
+        return divided(module, reports, self.settings, None, self.thinking_ends, self.plugin)
+
+    def settled(self, text: str, before: Sequence[Span] = ()) -> list[Span]:
+        """Return the claims of a completion that goes on, as far as its next tokens leave them as they are.
 
         If its answer block is not closed, those are the claims of the completion that closes it here, but for the last
-        one, which may grow. Before the block is opened there are none.
+        one, which may grow. Before the block is opened there are none. Only what stands behind the claims that were
+        settled `before`, with fewer tokens, is divided.
+
+        Raises:
+            DataError: See `claims`.
         """
-        if answer_span(text, self._thinking_ends) is not None:
-            return self.claims(text)
-        closed = f"{text}</answer>"
-        is_open = answer_span(closed, self._thinking_ends) is not None
-        return (self.claims(closed) or [])[:-1] if is_open else []
-
-
-def _plugin(requirements: Requirements, where: str) -> tuple[ModuleType, Any]:
-    """Return what divides reports, and its settings."""
-    assert requirements.spans is not None, "its readers judge claims"
-    name, wire = plugin_and_settings(requirements.spans)
-    try:
-        module = plugins.load("spans", name)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
-    settings = getattr(module, "Settings", NoSettings)
-    if "path" in settings.model_fields:
-        raise ConfigError(
-            f"{where}: its claims are those that a table names (spans: {name}), and no table names those of a new"
-            " report. Expected a reader whose study divides reports by their text, such as with `sentences`."
-        )
-    return module, settings.from_spec(wire, f"{where}: spans.{name}")
+        is_closed = answer_span(text, self.thinking_ends) is not None
+        closed = text if is_closed else f"{text}</answer>"
+        if (block := answer_span(closed, self.thinking_ends)) is None:
+            return []
+        start = max([block[0], *(end for _, end in before[-1:])])
+        rest = Report(sample_id="", text=closed, start=start, end=block[1])
+        behind = plugins.load("spans", self.plugin).spans([rest], self.settings, None)[0]
+        [claims] = checked_spans([rest], [[*before, *behind]], self.plugin)
+        return claims if is_closed else claims[: max(len(before), len(claims) - 1)]

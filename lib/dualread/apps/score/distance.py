@@ -46,11 +46,9 @@ class StateDistances:
 
     @classmethod
     def fit(cls, states: np.ndarray, clusters: Sequence[str]) -> "StateDistances | None":
-        """Return what the states [n, D] say; None where there are too few, or all are equal.
+        """Return what the states h_pre [n, D] say; None where there are too few, or all are equal.
 
-        Args:
-            states: `h_pre` of the validation questions.
-            clusters: What each shares with others: images of one patient are in one half.
+        Images of one of the `clusters` are in one half.
         """
         from sklearn.covariance import ledoit_wolf_shrinkage
 

@@ -29,11 +29,8 @@ from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 class QuestionRow:
     """One row of a table of questions.
 
-    Attributes:
-        number: Of its line, or of its row in a file without lines, from 1.
-        text: What it says, as one text.
-        id: What its `id` says; None without one.
-        question: The question; None if the row holds none, and `problem` says why.
+    `number` is that of its line from 1, or of its row in a file without lines; `text` is what it says, as one text, and
+    `id` what its `id` says. Where it holds no question, `problem` says why.
     """
 
     number: int
@@ -44,9 +41,7 @@ class QuestionRow:
 
 
 def read_rows(file: Path) -> list[QuestionRow]:
-    """Return the rows of a table of questions, as the data sets' loader `table` reads them.
-
-    Images are looked for beside the file.
+    """Return the rows of a table of questions, as the data sets' loader `table` reads them; images are beside the file.
 
     Raises:
         DataError: The file cannot be read, has no rows, or can be read in two ways; ids have lost digits; or a
@@ -116,13 +111,8 @@ def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str,
 def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:
     """Score the lines that are not done; return 0, since each failure is told in its own line.
 
-    Args:
-        scorer: What answers.
-        lines: The questions.
-        out: The output file, which is continued if it exists; None for standard output.
-
-    Raises:
-        DataError: `out` cannot be read, or holds something else than results of the first lines by this scorer.
+    The output file `out` is continued if it exists; None is standard output. A DataError says that it cannot be read,
+    or holds something else than results of the first lines by this scorer.
     """
     keys = [digest_of([scorer.digest, line.text])[:16] for line in lines]
     n_done, n_failed = 0 if out is None else _n_done(out, keys), 0

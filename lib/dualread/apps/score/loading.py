@@ -12,31 +12,28 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from dualread import plugins
 from dualread.apps.score import ScorerChoice, distance
 from dualread.apps.score.answer_sets import check_sets
-from dualread.apps.score.bundle import ReaderSource, check_is_own, find, find_checkpoint
-from dualread.apps.score.claims import check_claims
-from dualread.apps.score.distance import StateDistances
-from dualread.apps.score.readings import check_widths, features_of
+from dualread.apps.score.answering import ActorNeeds
+from dualread.apps.score.bundle import ReaderSource, find, find_checkpoint
+from dualread.apps.score.claims import ClaimDivider
+from dualread.apps.score.readings import LoadedReaders
 from dualread.digests import digest_of
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
-from dualread.evaluation.answer_sets import SetThreshold
-from dualread.evaluation.thresholds import Threshold, deciding
+from dualread.evaluation.thresholds import deciding
 from dualread.models import prompts
 from dualread.models.adapters import is_adapter, merge
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.tokenizer import CALLED, without_calls
 from dualread.models.replay.forward import middle_layer
 from dualread.models.replay.rules import read_of_example, rules
-from dualread.readers.base import FittedReader
-from dualread.readers.requirements import all_requirements, requirements_of, states_of, views_read
-from dualread.schema.base import Wire
-from dualread.schema.recorded import PromptText, RequiredView, Requirements
+from dualread.readers.requirements import ScoringReader
+from dualread.schema.recorded import PromptText, Requirements
 from dualread.store.digest import sha256_file
 
 _MERGED = "dualread-merged-"  # the beginning of the name of a folder for temporary files
@@ -73,12 +70,8 @@ def other_checkpoint(required: Mapping[str, str], digests: Mapping[str, str]) ->
 def other_prompts(required: Sequence[Requirements], prompt: str | None) -> Iterator[str]:
     """Yield one sentence if another `prompt` is chosen, and for each prompt whose text is no longer the fitted one.
 
-    Args:
-        required: What the readers depend on, at least one; the first one's prompt is that of the question.
-        prompt: The prompt that is chosen in its place; None for none.
-
-    Raises:
-        ConfigError: The library has no prompt of this name.
+    `required` is what the readers depend on; the prompt of the first one is that of the question. A ConfigError says
+    that the library has no such prompt.
     """
     known = [name for name in prompts.names() if not re.search(r"\{(ANSWER|HINT|OPTION_TEXT)", prompts.template(name))]
     if prompt is not None and prompt not in (*known, required[0].prompt.name):
@@ -94,17 +87,14 @@ def other_prompts(required: Sequence[Requirements], prompt: str | None) -> Itera
             yield f"the prompt {asked.name!r} has sha256 {sha256[:12]}, expected {asked.sha256[:12]}"
 
 
-def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
+def other_states(reader: ScoringReader, config: Any) -> Iterator[str]:
     """Yield one sentence for each way in which states are read now and were not when the reader was fitted.
 
-    Args:
-        reader: A fitted reader.
-        config: The configuration of the model's text part.
+    `config` is the configuration of the model's text part.
     """
-    if (states := states_of(reader, where=str(reader.provenance.get("method")))) is None:
+    if (states := reader.states) is None:
         return
-    features = features_of(reader)
-    n_layers, required = config.num_hidden_layers, requirements_of(reader, where="")
+    n_layers, required = config.num_hidden_layers, reader.requirements
     thinking_ends = plugins.declared("contracts", required.contract, "THINKING_ENDS")
     positions = rules(thinking_ends, of_claims=required.spans is not None)
     now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": positions}
@@ -112,7 +102,7 @@ def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
         if (fitted := getattr(states, name)) != value:
             yield f"{name} is {value!r}, expected {fitted!r}"
     for name, values in read_of_example(thinking_ends).items():
-        if name in features and values != (fitted := (states.example or {}).get(name)):
+        if name in reader.features and values != (fitted := (states.example or {}).get(name)):
             yield f"{name} of the replay's example is {values}, expected {fitted}"
 
 
@@ -124,132 +114,157 @@ class OpenedActor(Protocol):
 
 
 A = TypeVar("A", bound=OpenedActor)
-# Opens a checkpoint as its readers require: its folder, their requirements without views, and kappa of their states.
-Opens = Callable[[Path, Requirements, float | None], A]
+# Opens a checkpoint as its readers need it: from its folder, and what they need.
+Opens = Callable[[Path, ActorNeeds], A]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedScorer(Generic[A]):
-    """What scoring needs.
+    """What scoring needs: an actor, what readers need of it, and the readers.
 
-    Attributes:
-        requirements: How the actor has to be asked, without views.
-        readers: The readers by method.
-        method: The method whose reader gives the confidence.
-        views: The views that any of the readers reads.
-        threshold: The threshold that decides; None if none travels with the reader.
-        thresholds: All that travel with the reader, of all methods.
-        notes: What differs from what the readers were fitted on; empty unless others were allowed.
-        digest: Digest of all that a result depends on besides the question.
-        bundle: The exported folder; None for a bare reader.
-        distances: What validation states were like; None where that does not travel with the readers of states.
-        set_thresholds: Those of answer sets that travel with the readers.
+    `notes` say what differs from what the readers were fitted on; they are empty unless others were allowed. `digest`
+    is of all that a result depends on besides the question.
     """
 
     actor: A
-    requirements: Requirements
-    readers: Mapping[str, FittedReader]
-    method: str
-    views: Sequence[RequiredView]
-    threshold: Threshold | None
-    thresholds: Sequence[Threshold]
+    needs: ActorNeeds
+    readers: LoadedReaders
     notes: tuple[str, ...]
     digest: str
-    bundle: Path | None = None
-    distances: StateDistances | None = None
-    set_thresholds: Sequence[SetThreshold] = ()
-
-    @property
-    def reads_states(self) -> bool:
-        """Whether any of the readers reads hidden states."""
-        return bool(features_of(*self.readers.values()))
 
 
-def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
-    """Load what is chosen; `opens` opens the checkpoint when all that is known without it fits.
+@dataclass(frozen=True, kw_only=True)
+class ChosenReaders:
+    """The readers that are chosen, as far as they are known without their actor; `needs` is what all of them need."""
 
-    Raises:
-        ConfigError, ArtifactError: See `scorer.Scorer.load`.
-    """
-    source = find(
-        choice.reader, revision=choice.revision, with_checkpoint=choice.checkpoint is None, plugins=choice.plugins
-    )
-    readers = {name: source.load(name) for name in dict.fromkeys((source.method, *choice.methods))}
-    required = {name: requirements_of(reader, where=source.where) for name, reader in readers.items()}
-    for needs in required.values():
-        check_is_own(needs, source.where)
-    states = [needed for reader in readers.values() if (needed := states_of(reader, where=source.where))]
-    set_thresholds = [candidate for candidate in source.answer_sets if candidate.method in readers]
-    check_sets(readers, set_thresholds, source.where)
-    of_method = [candidate for candidate in source.thresholds if candidate.method == source.method]
-    threshold = deciding(of_method, choice.target_risk_percent, certified=choice.certified)
-    asked = _in_common(required, source.where)
-    views = {view.name: view for reader in readers.values() for view in views_read(reader, where=source.where)}
-    check_claims(asked, list(views.values()), source.where)
-    kappa, fitted_prompt = states[0].kappa if states else None, asked.prompt
-    with _checkpoint(source, choice, asked.model) as folder:
-        files = checkpoint_digests(folder)
-        notes = [f"checkpoint: {note}" for note in other_checkpoint(asked.checkpoint, files)]
-        every = [needs for reader in readers.values() for needs in all_requirements(reader, where=source.where)]
-        notes += other_prompts(every, choice.prompt)
-        _refuse(notes, folder, source.where, choice.allow_other, "Give the actor and the prompt that it was fitted on.")
-        if choice.prompt is not None:
-            prompt = PromptText(name=choice.prompt, sha256=prompts.template_sha256(choice.prompt))
-            asked = asked.model_copy(update={"prompt": prompt})
-        actor = opens(folder, asked, kappa)
-    of_states = list(dict.fromkeys(note for reader in readers.values() for note in other_states(reader, actor.config)))
-    notes += of_states
-    _refuse(of_states, folder, source.where, choice.allow_other, "States are read in another way now: fit it again.")
-    check_widths(readers, actor.config.hidden_size)
-    distances = distance.read(source.bundle, actor.config.hidden_size) if features_of(*readers.values()) else None
-    return LoadedScorer(
-        actor=actor,
-        requirements=asked,
-        readers=readers,
-        method=source.method,
-        views=[
-            view.model_copy(update={"prompt": asked.prompt}) if view.prompt == fitted_prompt else view
-            for view in views.values()
-        ],
-        threshold=threshold,
-        thresholds=source.thresholds,
-        notes=tuple(notes),
-        bundle=source.bundle,
-        distances=distances,
-        set_thresholds=set_thresholds,
-        digest=digest_of(
-            [
-                {name: sha256_file(source.files[name]) for name in readers},
-                *(source.method, files, asked.prompt.model_dump(), None if threshold is None else asdict(threshold)),
-                *([] if distances is None else [distances.distances.tolist()]),
-                *map(asdict, set_thresholds),
-            ]
-        ),
-    )
+    choice: ScorerChoice
+    source: ReaderSource
+    readers: LoadedReaders
+    needs: ActorNeeds
 
+    @classmethod
+    def load(cls, choice: ScorerChoice) -> "ChosenReaders":
+        """Load them.
 
-@contextlib.contextmanager
-def _checkpoint(source: ReaderSource, choice: ScorerChoice, settings: Wire) -> Iterator[Path]:
-    """Yield the folder of the actor; an adapter is merged into its base for as long as it takes to load it."""
-    base = choice.base
-    if (named := source.checkpoint if choice.checkpoint is None else choice.checkpoint) is None:
-        raise ConfigError(
-            f"{source.where}: no actor travels with this reader. Give the checkpoint of its actor (--checkpoint), such"
-            " as results/<study>/actors/<backbone>/<actor>/<seed>."
+        Raises:
+            ConfigError, ArtifactError: See `scorer.Scorer.load`.
+        """
+        is_given = choice.checkpoint is not None
+        source = find(choice.reader, revision=choice.revision, with_checkpoint=not is_given, plugins=choice.plugins)
+        by_method = {name: source.scoring_reader(name) for name in dict.fromkeys((source.method, *choice.methods))}
+        set_thresholds = [candidate for candidate in source.answer_sets if candidate.method in by_method]
+        check_sets(by_method, set_thresholds, source.where)
+        readers = LoadedReaders(
+            by_method=by_method,
+            method=source.method,
+            threshold=deciding(
+                [candidate for candidate in source.thresholds if candidate.method == source.method],
+                choice.target_risk_percent,
+                certified=choice.certified,
+            ),
+            set_thresholds=set_thresholds,
         )
-    folder = find_checkpoint(named)
-    if is_adapter(folder) != (base is not None):
-        actual = "an adapter without a base" if base is None else f"a whole model, and a base, {base}"
-        raise ConfigError(
-            f"{folder}: {actual}. Expected a whole model, or an adapter and its base. Give the folder or"
-            " owner/name@revision of the adapter (--checkpoint) and of its base (--base), or of the whole model alone."
+        requirements = _in_common(by_method, source.where)
+        views = list({view.name: view for reader in by_method.values() for view in reader.views}.values())
+        needs = ActorNeeds(
+            requirements=requirements,
+            views=views,
+            features=readers.features,
+            kappa=next((reader.states.kappa for reader in by_method.values() if reader.states is not None), None),
+            divider=ClaimDivider.from_requirements(requirements, views, source.where),
         )
-    if base is None:
-        yield folder
-        return
-    with _temporary_folder() as merged:
-        merge(folder, find_checkpoint(base), merged, settings)
-        yield merged
+        return cls(choice=choice, source=source, readers=readers, needs=needs)
+
+    def with_actor(self, opens: Opens[A]) -> LoadedScorer[A]:
+        """Open their actor by `opens`, if all that is known without it fits.
+
+        Raises:
+            ConfigError, ArtifactError: See `scorer.Scorer.load`.
+        """
+        choice, by_method, required = self.choice, self.readers.by_method, self.needs.requirements
+        with self._checkpoint() as folder:
+            files = checkpoint_digests(folder)
+            notes = [f"checkpoint: {note}" for note in other_checkpoint(required.checkpoint, files)]
+            notes += other_prompts([needs for reader in by_method.values() for needs in reader.needs], choice.prompt)
+            self._refuse(notes, folder, "Give the actor and the prompt that it was fitted on.")
+            needs = self.needs if choice.prompt is None else _with_prompt(self.needs, choice.prompt)
+            actor = opens(folder, needs)
+        of_states = dict.fromkeys(note for reader in by_method.values() for note in other_states(reader, actor.config))
+        self._refuse([*of_states], folder, "States are read in another way now: fit it again.")
+        width = actor.config.hidden_size
+        self.readers.check_widths(width)
+        distances = distance.read(self.source.bundle, width) if needs.features else None
+        threshold = self.readers.threshold
+        return LoadedScorer(
+            actor=actor,
+            needs=needs,
+            readers=replace(self.readers, distances=distances),
+            notes=(*notes, *of_states),
+            digest=digest_of(
+                [
+                    {name: sha256_file(self.source.files[name]) for name in by_method},
+                    *(self.readers.method, files, needs.requirements.prompt.model_dump()),
+                    None if threshold is None else asdict(threshold),
+                    *([] if distances is None else [distances.distances.tolist()]),
+                    *map(asdict, self.readers.set_thresholds),
+                ]
+            ),
+        )
+
+    @contextlib.contextmanager
+    def _checkpoint(self) -> Iterator[Path]:
+        """Yield the folder of the actor; an adapter is merged into its base for as long as it takes to load it."""
+        base, checkpoint = self.choice.base, self.choice.checkpoint
+        if (named := self.source.checkpoint if checkpoint is None else checkpoint) is None:
+            raise ConfigError(
+                f"{self.source.where}: no actor travels with this reader. Give the checkpoint of its actor"
+                " (--checkpoint), such as results/<study>/actors/<backbone>/<actor>/<seed>."
+            )
+        folder = find_checkpoint(named)
+        if is_adapter(folder) != (base is not None):
+            actual = "an adapter without a base" if base is None else f"a whole model, and a base, {base}"
+            raise ConfigError(
+                f"{folder}: {actual}. Expected a whole model, or an adapter and its base. Give the folder or"
+                " owner/name@revision of the adapter (--checkpoint) and of its base (--base), or of the whole model"
+                " alone."
+            )
+        if base is None:
+            yield folder
+            return
+        with _temporary_folder() as merged:
+            merge(folder, find_checkpoint(base), merged, self.needs.requirements.model)
+            yield merged
+
+    def _refuse(self, notes: Sequence[str], folder: Path, advice: str) -> None:
+        if notes and not self.choice.allow_other:
+            raise ArtifactError(
+                f"{self.source.where}: not what the reader was fitted on: {'; '.join(notes)} (checkpoint {folder})."
+                f" {advice} To score nevertheless, allow others (--allow-other, in Python allow_other=True); every"
+                " result will say so."
+            )
+
+
+def _with_prompt(needs: ActorNeeds, prompt: str) -> ActorNeeds:
+    """Return `needs` with another prompt of the question, in views that show the same one, too."""
+    fitted, chosen = needs.requirements.prompt, PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
+    views = [view.model_copy(update={"prompt": chosen}) if view.prompt == fitted else view for view in needs.views]
+    return replace(needs, requirements=needs.requirements.model_copy(update={"prompt": chosen}), views=views)
+
+
+def _in_common(readers: Mapping[str, ScoringReader], where: str) -> Requirements:
+    """Return what all readers depend on, without views; a reader that was fitted on nothing takes any images."""
+    images = next((reader.requirements.images for reader in readers.values() if reader.requirements.images != ()), ())
+    (first, common), *others = (
+        (name, needs.model_copy(update={"views": (), "images": images if needs.images == () else needs.images}))
+        for name, needs in ((name, reader.requirements) for name, reader in readers.items())
+    )
+    for name, other in others:
+        if other != common:
+            raise ArtifactError(
+                f"{where}: the readers of {first} and {name} were fitted for different actors, prompts or decodings."
+                " Expected readers of one actor. Score one of them at a time."
+            )
+    return common
 
 
 @contextlib.contextmanager
@@ -272,27 +287,3 @@ def _locked(folder: Path) -> Iterator[os.stat_result]:
         yield os.fstat(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements:
-    """Return what all readers depend on, without views; a reader that was fitted on nothing takes any images."""
-    images = next((needs.images for needs in required.values() if needs.images != ()), ())
-    (first, common), *others = (
-        (name, needs.model_copy(update={"views": (), "images": images if needs.images == () else needs.images}))
-        for name, needs in required.items()
-    )
-    for name, other in others:
-        if other != common:
-            raise ArtifactError(
-                f"{where}: the readers of {first} and {name} were fitted for different actors, prompts or decodings."
-                " Expected readers of one actor. Score one of them at a time."
-            )
-    return common
-
-
-def _refuse(notes: Sequence[str], folder: Path, where: str, allow_other: bool, advice: str) -> None:
-    if notes and not allow_other:
-        raise ArtifactError(
-            f"{where}: not what the reader was fitted on: {'; '.join(notes)} (checkpoint {folder}). {advice} To score"
-            " nevertheless, allow others (--allow-other, in Python allow_other=True); every result will say so."
-        )

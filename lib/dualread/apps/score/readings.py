@@ -1,8 +1,8 @@
 """What readers say about an actor's answers, or about each claim of its reports, and before there is an answer."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -12,87 +12,149 @@ from dualread.apps.score.answering import Answered
 from dualread.apps.score.claims import NO_CONFIDENCE
 from dualread.apps.score.distance import StateDistances
 from dualread.apps.score.results import Claim, Confidence, Reading
-from dualread.errors import ArtifactError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
+from dualread.errors import DualReadError, ReaderError, UndefinedScoreError, in_a_line
 from dualread.evaluation.answer_sets import SetThreshold
 from dualread.evaluation.thresholds import Decision, Threshold, decide
 from dualread.grading.answers import why_no_answer
 from dualread.models.replay.forward import TENSORS, VECTORS
 from dualread.readers.answers import COLUMNS, Answers
-from dualread.readers.base import FittedReader, Scores, score
-from dualread.readers.requirements import NAME, views_read
-from dualread.schema.recorded import RequiredView
+from dualread.readers.base import Scores, score
+from dualread.readers.requirements import ScoringReader
 from dualread.schema.replay import OF_ONE_IMAGE
 
 # The roles under which a reader of both branches holds its parts.
 _PSR, _PER = "pre", "post"
+_NONE = Confidence(confidence=None, score=None, imputed=False)
+Item = TypeVar("Item")
+Judged = TypeVar("Judged")
+Failure = TypeVar("Failure")
 
 
-def features_of(*readers: FittedReader) -> set[str]:
-    """Return the names of the states that readers read.
+@dataclass(frozen=True, kw_only=True)
+class LoadedReaders:
+    """The readers of one actor's answers by method, and what travels with them.
 
-    Raises:
-        ArtifactError: A file does not say it as this version writes it.
+    The reader of `method` gives the confidence; `threshold` decides, and `set_thresholds` do about answer sets.
+    `distances` say what the states of validation questions were like. None stands for what does not travel with the
+    readers.
     """
-    names: set[str] = set()
-    for reader in readers:
-        features = reader.provenance.get("features", [])
-        if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
-            method = reader.provenance.get("method")
-            raise ArtifactError(
-                f"{method}: its features are {features!r:.100}. Expected a list of names. Fit it again."
+
+    by_method: Mapping[str, ScoringReader]
+    method: str
+    threshold: Threshold | None = None
+    set_thresholds: Sequence[SetThreshold] = ()
+    distances: StateDistances | None = None
+
+    @property
+    def confidence_reader(self) -> ScoringReader:
+        """The reader that gives the confidence."""
+        return self.by_method[self.method]
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The names of the states that any of the readers reads."""
+        return frozenset().union(*(reader.features for reader in self.by_method.values()))
+
+    def readings(self, answered: Answered) -> list[Reading]:
+        """Return what the readers say about each answer, or about each claim of it.
+
+        An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason. A
+        ReaderError says that a reader does not fit the actor's states.
+        """
+        not_finite = _not_finite(self.features, answered)
+        of_row = iter(_judged(self, answered, not_finite))
+        percentiles: dict[int, float] = {}
+        finite = [i for i, why in enumerate(not_finite) if why is None]
+        if self.distances is not None and finite and answered.claims is None:
+            states = answered.answers.features("h_pre")[finite]
+            percentiles = dict(zip(finite, self.distances.percentiles(states).tolist(), strict=True))
+        sets = answer_sets(self.by_method, self.set_thresholds, answered)
+        read = []
+        for i, (completion, text) in enumerate(zip(answered.completions, answered.texts, strict=True)):
+            if answered.claims is None:
+                claims, of_answer = None, next(of_row)
+            else:
+                claims = []
+                for start, end in answered.claims[i]:
+                    judged = next(of_row)
+                    keep = decide(judged["confidence"], self.threshold, judged["reason"]).keep
+                    claims.append(Claim(start=start, end=end, text=completion.text[start:end], keep=keep, **judged))
+                reason = NO_CONFIDENCE if claims else f"{NO_CONFIDENCE}; this one has no claim"
+                of_answer = {"confidence": None, "psr": None, "per": None, "reason": reason}
+                of_answer["methods"] = dict.fromkeys(self.by_method, _NONE)
+            read.append(
+                Reading(
+                    answer=text,
+                    completion=completion.text,
+                    parse_status=answered.parse_status[i],
+                    finish_reason=completion.finish_reason,
+                    **of_answer,
+                    distance_percentile=percentiles.get(i),
+                    answer_sets=sets[i],
+                    claims=claims,
+                )
             )
-        names.update(features)
-    return names
+        return read
+
+    def before_answer(self, states: np.ndarray) -> list[float | None] | None:
+        """Return what the method says before there is an answer, and None where a state is not finite.
+
+        That is what its part before the answer says, or itself if it is PSR, of `states`, which are h_pre [n, D]. There
+        is nothing for a method without such a part, or of claims, each of which has one.
+        """
+        reader = self.confidence_reader.parents.get(_PSR, self.confidence_reader)
+        if reader.features != {"h_pre"} or reader.requirements.spans is not None:
+            return None
+        finite = np.flatnonzero(np.isfinite(states).all(axis=1))
+        answers = replace(_unknown(len(finite), {"h_pre": states}), rows=finite)
+        confidences = _scored(reader, answers).confidence.tolist() if len(finite) else []
+        return [dict(zip(finite.tolist(), confidences, strict=True)).get(i) for i in range(len(states))]
+
+    def known_early(self, width: int) -> bool:
+        """Return whether all that the readers say of a claim is known while its report goes on.
+
+        The states of the claim and its text are, but views are of whole reports, and so is a stated confidence: whether
+        a reader reads that shows in its scores of two claims with states of `width` numbers that differ in nothing
+        else.
+        """
+        readers = self.by_method.values()
+        if not self.features or any(reader.views for reader in readers):
+            return False
+        claims = _made_up(width, 2)
+        table = claims.table.with_columns(verbalized_confidence=pl.Series([0.2, 0.8]), parse_status=pl.lit("valid"))
+        try:
+            scores = [_scored(reader, replace(claims, table=table)).score for reader in readers]
+        except DualReadError:
+            return False
+        return all(np.isclose(first, second) for first, second in scores)
+
+    def check_widths(self, width: int) -> None:
+        """Let each reader of states score one answer with states of `width` numbers, before any question is asked.
+
+        Raises:
+            ReaderError: A reader was fitted on states of another width, or reads those of single images.
+        """
+        for reader in self.by_method.values():
+            if alone := sorted(feature for feature in reader.features if feature.startswith(OF_ONE_IMAGE)):
+                raise ReaderError(
+                    f"{reader.method}: reads {', '.join(alone)}, the states of single images, which a study alone"
+                    " reads."
+                )
+            if reader.features and not reader.views:
+                _scored(reader, _made_up(width, 1))
 
 
-def readings(
-    readers: Mapping[str, FittedReader],
-    method: str,
-    answered: Answered,
-    distances: StateDistances | None = None,
-    threshold: Threshold | None = None,
-    set_thresholds: Sequence[SetThreshold] = (),
-) -> list[Reading]:
-    """Return what the readers say about each answer, or about each claim of it; the confidence is that of `method`.
-
-    An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason. With
-    `distances`, each reading says how unlike the validation questions its question is. The `threshold` decides about
-    claims, and `set_thresholds`, of methods among the readers, about answer sets.
-
-    Raises:
-        ReaderError: A reader does not fit the actor's states.
-    """
-    not_finite = _not_finite(readers, answered)
-    judged = _judged(readers, method, answered, not_finite)
-    percentiles: dict[int, float] = {}
-    finite = [i for i, why in enumerate(not_finite) if why is None]
-    if distances is not None and finite and answered.claims is None:
-        states = answered.answers.features("h_pre")[finite]
-        percentiles = dict(zip(finite, distances.percentiles(states).tolist(), strict=True))
-    sets = answer_sets(readers, set_thresholds, answered)
-    of_row, read = iter(judged), []
-    for i, (completion, text) in enumerate(zip(answered.completions, answered.texts, strict=True)):
-        if answered.claims is None:
-            claims, of_answer = None, next(of_row)
-        else:
-            spans = answered.claims[i]
-            claims = [_claim(completion.text, span, next(of_row), threshold) for span in spans]
-            nothing = dict.fromkeys(readers, Confidence(confidence=None, score=None, imputed=False))
-            reason = NO_CONFIDENCE if claims else f"{NO_CONFIDENCE}; this one has no claim"
-            of_answer = {"confidence": None, "psr": None, "per": None, "methods": nothing, "reason": reason}
-        read.append(
-            Reading(
-                answer=text,
-                completion=completion.text,
-                parse_status=answered.parse_status[i],
-                finish_reason=completion.finish_reason,
-                **of_answer,
-                distance_percentile=percentiles.get(i),
-                answer_sets=sets[i],
-                claims=claims,
-            )
-        )
-    return read
+def in_halves(
+    items: Sequence[Item], judge: Callable[[Sequence[Item]], list[Judged]], failed: Callable[[Exception], Failure]
+) -> Sequence[Judged | Failure]:
+    """Return what `judge` says of all items; if it fails, of their halves, until those that fail are alone."""
+    try:
+        return judge(items)
+    except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
+        if len(items) == 1:
+            return [failed(error)]
+    half = len(items) // 2
+    return [*in_halves(items[:half], judge, failed), *in_halves(items[half:], judge, failed)]
 
 
 def decision_of(reading: Reading, threshold: Threshold | None) -> Decision:
@@ -101,49 +163,42 @@ def decision_of(reading: Reading, threshold: Threshold | None) -> Decision:
     return decision if reading.claims is None else replace(decision, keep=None)
 
 
-def _judged(
-    readers: Mapping[str, FittedReader], method: str, answered: Answered, not_finite: Sequence[str | None]
-) -> list[dict[str, Any]]:
+def _judged(readers: LoadedReaders, answered: Answered, not_finite: Sequence[str | None]) -> list[dict[str, Any]]:
     """Return what a `Reading` and a `Claim` have in common, of each row that readers see."""
-    of_method, table = readers[method], answered.answers.table
+    table, parents = answered.answers.table, readers.confidence_reader.parents
     if answered.claims is None:
         no_answer = list(map(why_no_answer, answered.texts, table["canonical_answer"], table["parse_status"]))
     else:
         no_answer = [None if form else "the claim is nothing but punctuation" for form in table["canonical_answer"]]
     finite = [i for i, why in enumerate(not_finite) if why is None]
     judged = [i for i in finite if no_answer[i] is None]
-    by_method = {name: _confidences(name, reader, answered, judged) for name, reader in readers.items()}
+    by_method = {name: _confidences(reader, answered, judged) for name, reader in readers.by_method.items()}
     parts = {
-        role: _confidences(role, of_method.parents[role], answered, finite if role == _PSR else judged)
+        role: _confidences(parents[role], answered, finite if role == _PSR else judged)
         for role in (_PSR, _PER)
-        if role in of_method.parents
+        if role in parents
     }
-    rows, none = [], Confidence(confidence=None, score=None, imputed=False)
+    rows = []
     for i in range(len(table)):
         methods = {name: outcomes.get(i, not_finite[i] or no_answer[i]) for name, outcomes in by_method.items()}
-        outcome = methods[method]
+        outcome = methods[readers.method]
         rows.append(
             {
                 "confidence": _number(outcome),
                 "psr": _number(parts.get(_PSR, {}).get(i)),
                 "per": _number(parts.get(_PER, {}).get(i)),
-                "methods": {name: value if isinstance(value, Confidence) else none for name, value in methods.items()},
+                "methods": {name: value if isinstance(value, Confidence) else _NONE for name, value in methods.items()},
                 "reason": None if isinstance(outcome, Confidence) else outcome,
             }
         )
     return rows
 
 
-def _claim(completion: str, span: tuple[int, int], judged: Mapping[str, Any], threshold: Threshold | None) -> Claim:
-    keep = decide(judged["confidence"], threshold, judged["reason"]).keep
-    return Claim(start=span[0], end=span[1], text=completion[slice(*span)], keep=keep, **judged)
-
-
 def _number(outcome: Confidence | str | None) -> float | None:
     return outcome.confidence if isinstance(outcome, Confidence) else None
 
 
-def _not_finite(readers: Mapping[str, FittedReader], answered: Answered) -> list[str | None]:
+def _not_finite(features: frozenset[str], answered: Answered) -> list[str | None]:
     """Return which numbers of the model are NaN or infinite for each row; None where all are finite."""
     completion_of_row: Sequence[int] = range(len(answered.completions))
     if answered.claims is not None:
@@ -154,26 +209,24 @@ def _not_finite(readers: Mapping[str, FittedReader], answered: Answered) -> list
         else "the model's logits are NaN or infinite: its numbers overflow in this dtype or on this hardware"
         for i in completion_of_row
     ]
-    for name in sorted(features_of(*readers.values()) & set(TENSORS)):
+    for name in sorted(features & set(TENSORS)):
         for i in np.flatnonzero(~np.isfinite(answered.answers.features(name)).all(axis=1)):
             reasons[i] = reasons[i] or f"the model's state {name} is missing, NaN or infinite"
     return reasons
 
 
-def _confidences(
-    name: str, reader: FittedReader, answered: Answered, rows: Sequence[int]
-) -> dict[int, Confidence | str]:
+def _confidences(reader: ScoringReader, answered: Answered, rows: Sequence[int]) -> dict[int, Confidence | str]:
     """Return what a reader says about some of the answers, by row: a confidence, or why it has none."""
     if not rows:
         return {}
     index = np.array(rows)
     views = {view: view_answers.take(index) for view, view_answers in answered.views.items()}
     try:
-        scores = scores_of(name, reader, replace(answered, answers=answered.answers.take(index), views=views))
+        scores = scores_of(reader, replace(answered, answers=answered.answers.take(index), views=views))
     except UndefinedScoreError as error:
         if len(rows) == 1:
             return {rows[0]: str(error)}
-        return {row: outcome for i in rows for row, outcome in _confidences(name, reader, answered, [i]).items()}
+        return {row: outcome for i in rows for row, outcome in _confidences(reader, answered, [i]).items()}
     return {
         row: Confidence(
             confidence=float(scores.confidence[k]), score=float(scores.score[k]), imputed=bool(scores.imputed[k])
@@ -182,86 +235,35 @@ def _confidences(
     }
 
 
-def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.ndarray) -> list[float | None] | None:
-    """Return what `method` says before there is an answer, and None where a state is not finite.
-
-    There is nothing for a method without such a part, or of claims.
-
-    Args:
-        readers: The readers by method.
-        method: The method whose reader gives the confidence: its part before the answer, or itself if it is PSR.
-        states: `h_pre` of each answer, float32 [n, D].
-    """
-    reader = readers[method].parents.get(_PSR, readers[method])
-    if features_of(reader) != {"h_pre"} or "spans" in reader.provenance.get(NAME, ()):  # that of claims is before each
-        return None
-    finite = np.flatnonzero(np.isfinite(states).all(axis=1))
-    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * len(finite), schema=dict.fromkeys(COLUMNS, pl.String))
-    answers = Answers(table=table, source={"h_pre": states}.__getitem__, rows=finite)
-    confidences = _scored(method, reader, answers).confidence.tolist() if len(finite) else []
-    return [dict(zip(finite.tolist(), confidences, strict=True)).get(i) for i in range(len(states))]
-
-
-def known_early(readers: Mapping[str, FittedReader], views: Sequence[RequiredView], width: int) -> bool:
-    """Return whether all that readers say of a claim is known while its report goes on.
-
-    The states of the claim and its text are, but views are of whole reports, and so is a stated confidence: whether a
-    reader reads that shows in its scores of two claims that differ in nothing else.
-    """
-    if views or not features_of(*readers.values()):
-        return False
-    claims = _made_up(width, 2)
-    table = claims.table.with_columns(verbalized_confidence=pl.Series([0.2, 0.8]), parse_status=pl.lit("valid"))
-    try:
-        scores = [_scored(name, reader, replace(claims, table=table)).score for name, reader in readers.items()]
-    except DualReadError:
-        return False
-    return all(np.isclose(first, second) for first, second in scores)
-
-
-def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
-    """Let each reader of states score one answer with states of `width` numbers, before any question is asked.
-
-    Raises:
-        ReaderError: A reader was fitted on states of another width, or reads those of single images.
-    """
-    for name, reader in readers.items():
-        if alone := sorted(feature for feature in features_of(reader) if feature.startswith(OF_ONE_IMAGE)):
-            raise ReaderError(
-                f"{name}: reads {', '.join(alone)}, the states of single images, which a study alone reads."
-            )
-        if features_of(reader) and not views_read(reader, where=name):
-            _scored(name, reader, _made_up(width, 1))
+def _unknown(n: int, states: Mapping[str, np.ndarray]) -> Answers:
+    """Return n answers of which nothing is known but their states."""
+    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * n, schema=dict.fromkeys(COLUMNS, pl.String))
+    return Answers(table=table, source=states.__getitem__, rows=np.arange(n))
 
 
 def _made_up(width: int, n: int) -> Answers:
     """Return n equal answers with made-up states of `width` numbers."""
-    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * n, schema=dict.fromkeys(COLUMNS, pl.String))
     states = {name: np.full((n, width), 0.5, np.float32) for name in (*VECTORS, "h_think")}
-    states["answer_log_prob"] = np.full((n, 1), -0.5, np.float32)
-    return Answers(table=table, source=states.__getitem__, rows=np.arange(n))
+    return _unknown(n, {**states, "answer_log_prob": np.full((n, 1), -0.5, np.float32)})
 
 
-def scores_of(name: str, reader: FittedReader, answered: Answered) -> Scores:
+def scores_of(reader: ScoringReader, answered: Answered) -> Scores:
     """Return what a reader says about all answers, also about those that do not exist.
 
-    Raises:
-        UndefinedScoreError: A score is not finite.
-        ReaderError: The reader does not fit the actor's states.
+    An UndefinedScoreError says that a score is not finite, a ReaderError that the reader does not fit the actor's
+    states.
     """
-    if not answered.views:  # which a reader reads would take longer to find out than to score one answer
-        return _scored(name, reader, answered.answers)
-    views = tuple(answered.views[view.name] for view in views_read(reader, where=name))
-    return _scored(name, reader, replace(answered.answers, views=views))
+    views = tuple(answered.views[view.name] for view in reader.views)
+    return _scored(reader, replace(answered.answers, views=views))
 
 
-def _scored(name: str, reader: FittedReader, answers: Answers) -> Scores:
+def _scored(reader: ScoringReader, answers: Answers) -> Scores:
     try:
         return score(reader, answers)
     except DualReadError:
         raise
     except Exception as error:  # whatever the numbers and texts of a file from elsewhere make of it
         raise ReaderError(
-            f"{name}: the reader's weights do not fit the states of this actor ({in_a_line(error)}). Expected the actor"
-            " on whose answers it was fitted."
+            f"{reader.method}: the reader's weights do not fit the states of this actor ({in_a_line(error)}). Expected"
+            " the actor on whose answers it was fitted."
         ) from error

@@ -54,14 +54,9 @@ class Question:
 class ShownQuestion:
     """One question as it is put to an actor.
 
-    Attributes:
-        images: The images' files, or decoded pictures.
-        contents: The digest of each image's content.
-        roles: The role of each image.
-        question: The question.
-        options: The options of a multiple-choice question, or none.
-        choices: The choices by name: its options by their letters, or yes and no; none of other questions.
-        notes: What a person has to know about how the image is shown.
+    `images` are files or decoded pictures, with the digest of the content of each, and its role. `choices` are its
+    options by their letters, or yes and no; there are none of other questions. `notes` are what a person has to know
+    about how the image is shown.
     """
 
     images: "Sequence[Path | Image]"
@@ -89,12 +84,10 @@ def shown(
 ) -> ShownQuestion:
     """Return `asked` about `image`, which is the question's own or its donor, as the reader's study would ask it.
 
-    `bits` and `ct_windows` are as in `given_images.read`.
-
     Raises:
-        DataError: The question is no text, empty, or contains a control token of the model or other markup of
-            chats; there are one option or more than ten, or another answer type; an image cannot be
-            read; or there are more images, or fewer, than in the reader's study.
+        DataError: The question is no text, empty, or contains a control token of the model or other markup of chats;
+            there are one option or more than ten, or another answer type; an image cannot be read; or there are more
+            images, or fewer, than in the reader's study.
     """
     options = asked.options
     if isinstance(options, str) or not all(isinstance(text, str) for text in (asked.question, *options)):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import OpenActor
 from dualread.apps.score.distance import unusual
-from dualread.apps.score.loading import LoadedScorer, load
-from dualread.apps.score.readings import decision_of, readings
+from dualread.apps.score.loading import ChosenReaders, LoadedScorer
+from dualread.apps.score.readings import decision_of, in_halves
 from dualread.apps.score.results import Failed, Question, Scored, shown
 from dualread.digests import digest_of
-from dualread.errors import ConfigError, DualReadError
+from dualread.errors import ConfigError
 from dualread.schema.data import CtWindows, ct_windows_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Scorer:
         bits: int | None = None,
         ct_windows: CtWindows | None = None,
     ):
-        self.method = loaded.method
+        self.method = loaded.readers.method
         self.notes = loaded.notes
         reading = [bits, *(ct_windows or ())]
         self.digest = loaded.digest if reading == [None] else digest_of([loaded.digest, *reading])
@@ -112,7 +112,7 @@ class Scorer:
             allow_other=allow_other,
             plugins=plugins,
         )
-        loaded = load(choice, partial(OpenActor, batch_size=batch_size))
+        loaded = ChosenReaders.load(choice).with_actor(partial(OpenActor, batch_size=batch_size))
         return cls(loaded, batch_size=batch_size, bits=bits, ct_windows=windows)
 
     def __call__(
@@ -146,26 +146,26 @@ class Scorer:
         """Yield the result of each question, in order; a question that fails says why and stops no other one."""
         waiting = iter(questions)
         while batch := list(islice(waiting, self._batch_size)):
-            yield from self._each_of(batch)
+            yield from in_halves(
+                batch, self.together, lambda error: Failed(error=str(error).strip() or type(error).__name__)
+            )
 
     def together(self, questions: Sequence[Question]) -> list[Scored]:
         """Return the results of one batch; the first question that fails raises an error, see `__call__`."""
         loaded = self._loaded
-        how = {"required": loaded.requirements, "bits": self.bits, "ct_windows": self.ct_windows}
+        how = {"required": loaded.needs.requirements, "bits": self.bits, "ct_windows": self.ct_windows}
         originals = [shown(asked, asked.image, loaded.actor.encoder, **how) for asked in questions]
         donors = {
             i: shown(asked, asked.donor, loaded.actor.encoder, **how)
             for i, asked in enumerate(questions)
             if asked.donor is not None
         }
-        answered = loaded.actor.answer([*originals, *donors.values()], loaded.views, states=loaded.reads_states)
-        judging = (loaded.distances, loaded.threshold, loaded.set_thresholds)
-        read = readings(loaded.readers, loaded.method, answered, *judging)
+        read = loaded.readers.readings(loaded.actor.answer([*originals, *donors.values()]))
         donor_of = dict(zip(donors, read[len(originals) :], strict=True))
         return [
             Scored(
                 **vars(reading),
-                decision=decision_of(reading, loaded.threshold),
+                decision=decision_of(reading, loaded.readers.threshold),
                 donor=donor_of.get(i),
                 notes=(
                     *self.notes,
@@ -176,13 +176,3 @@ class Scorer:
             )
             for i, reading in enumerate(read[: len(originals)])
         ]
-
-    def _each_of(self, batch: Sequence[Question]) -> list[Scored | Failed]:
-        """Score a batch; if it fails, score its halves, until the questions that fail are alone."""
-        try:
-            return list(self.together(batch))
-        except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
-            if len(batch) == 1:
-                return [Failed(error=str(error).strip() or type(error).__name__)]
-        half = len(batch) // 2
-        return [*self._each_of(batch[:half]), *self._each_of(batch[half:])]

@@ -61,14 +61,15 @@ class StoredAnswer:
 
 def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
     """Ask the questions, and write what is answered into the bundle in `folder`."""
-    n_images = min(map(len, loaded.requirements.images or [[""]]))
+    required = loaded.needs.requirements
+    n_images = min(map(len, required.images or [[""]]))
     images = [[_drawn(k + 100 * i) for i in range(n_images)] for k in range(len(_QUESTIONS))]
     asked = [
-        shown(Question(image=pictures, question=question), pictures, loaded.actor.encoder, loaded.requirements)
+        shown(Question(image=pictures, question=question), pictures, loaded.actor.encoder, required)
         for pictures, question in zip(images, _QUESTIONS, strict=True)
     ]
-    answered = loaded.actor.answer(asked, loaded.views, states=loaded.reads_states)
-    confidences = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
+    answered = loaded.actor.answer(asked)
+    confidences = scores_of(loaded.readers.confidence_reader, answered).confidence.tolist()
     if answered.claims is not None:
         of_rows = iter(confidences)
         confidences = [[next(of_rows) for _ in claims] for claims in answered.claims]
@@ -76,7 +77,7 @@ def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
         {"question": question, "token_ids": list(completion.token_ids), "confidence": confidence}
         for question, completion, confidence in zip(_QUESTIONS, answered.completions, confidences, strict=True)
     ]
-    tensors = {name: answered.answers.features(name) for name in (TENSORS if loaded.reads_states else ())}
+    tensors = {name: answered.answers.features(name) for name in (TENSORS if loaded.needs.features else ())}
     tensors["images"] = np.stack([np.asarray(picture) for pictures in images for picture in pictures])
     write_shared(folder / FILE, tensors, {"answers": answers})
 

@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from functools import partial
 from pathlib import Path
 
 from dualread.apps.score import ScorerChoice, add_choice
@@ -114,6 +115,7 @@ def run(options: argparse.Namespace, *, shows_page: bool = False) -> int:
     from dualread.apps.serve.chats import Chats
     from dualread.apps.serve.opening import open_service
     from dualread.apps.serve.outcome import Outcome, Record
+    from dualread.data.given_images import read
     from dualread.limits import ClientLimits
     from dualread.schema.data import ct_windows_of
 
@@ -133,15 +135,14 @@ def run(options: argparse.Namespace, *, shows_page: bool = False) -> int:
         def done(outcome: Outcome) -> None:
             outcome.log()
             if record is not None:
-                for row in outcome.rows(service.loaded.method):
+                for row in outcome.rows(service.loaded.readers.method):
                     record.add(row)
 
         chats = Chats(
             service,
             model=options.name,
             limits=ClientLimits(**{name: getattr(options, f"max_{name}") for name in _LIMITS}),
-            bits=options.bits,
-            ct_windows=windows,
+            read_image=partial(read, bits=options.bits, ct_windows=windows),
             keeps_texts=options.log_texts,
             done=done,
         )

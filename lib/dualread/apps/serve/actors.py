@@ -8,45 +8,41 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from dualread.apps.score.answering import Answered, OpenActor, as_answered
-from dualread.apps.score.claims import claims_of
+from dualread.apps.score.answering import ActorNeeds, Answered, OpenActor, as_answered
 from dualread.apps.score.results import ShownQuestion
 from dualread.apps.serve import vllm_process
 from dualread.apps.serve.chat_questions import ActorRequest
 from dualread.apps.serve.vectors import ReadersVectors
 from dualread.errors import ArtifactError, DualReadError, in_a_line
-from dualread.models.actor import ClaimSpan, EncodedRequest
+from dualread.models.actor import ClaimSpan, EncodedRequest, Request
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
-from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._transformers_stream import TransformersStream
 from dualread.models.generation._vllm import prepare
 from dualread.models.generation.data_parallel import send_as_arrays
 from dualread.models.generation.vllm_engine import encoder_of
 from dualread.models.streams import Event, Finished, PartlyRead, Stream
-from dualread.schema.recorded import RequiredView, Requirements
 
 Made = Finished | PartlyRead  # a completion that readers judge, or claims of one that goes on
 _SECONDS_TO_END = 10  # for vLLM's process, when all is answered
 
 
 class ServingActor(Stream, Protocol):
-    """An opened checkpoint that answers requests as they arrive. One thread calls all but `encoder`, `broken`, `n_open`
-    and `wake`.
+    """An opened checkpoint that answers requests as they arrive.
 
-    Attributes:
-        encoder: Encodes prompts.
-        config: The configuration of the model's text part.
-        broken: Why nothing is answered any longer, where the actor knows that before it is asked for a step.
+    `encoder` encodes prompts, `config` is the configuration of the model's text part, and `broken` says why nothing is
+    answered any longer, where the actor knows that before it is asked for a step. One thread calls all but these,
+    `n_open` and `wake`.
     """
 
     encoder: Encoder
@@ -59,80 +55,77 @@ class ServingActor(Stream, Protocol):
     def close(self) -> None:
         """End what the actor has started, if anything."""
 
-    def read_only(self, features: Collection[str]) -> None:
-        """Set what the readers read of states; nothing else is read of the pass that answers."""
-
-    def read(self, asked: Sequence[ActorRequest], made: Sequence[Made], views: Sequence[RequiredView]) -> Answered:
+    def read(self, asked: Sequence[ActorRequest], made: Sequence[Made]) -> Answered:
         """Return completions that readers can judge as they see them, with states and views."""
         ...
 
 
-def of_pass(
-    requirements: Requirements, asked: Sequence[ShownQuestion], made: Sequence[Made], *, reads: bool
-) -> Answered:
-    """Return completions as readers see them, with the states of the pass that has made them, if it `reads` some."""
-    completions = [event.completion for event in made]
-    if not reads:
-        return as_answered(asked, completions, requirements.contract, None, claims_of(requirements, asked, completions))
+def of_pass(needs: ActorNeeds, asked: Sequence[ShownQuestion], made: Sequence[Made]) -> Answered:
+    """Return completions as readers see them, with the states of the pass that has made them, if they read some."""
+    completions, contract = [event.completion for event in made], needs.requirements.contract
+    if not needs.features:
+        return as_answered(asked, completions, contract, None, needs.claims(asked, completions))
     if any(completion.states is None for completion in completions):
-        claims_of(requirements, asked, completions)  # raises what is wrong with them
+        needs.claims(asked, completions)  # raises what is wrong with them
         raise ArtifactError("vLLM has not computed all states of an answer. Report this, with vLLM's version.")
     rows = [vectors for completion in completions for _, vectors in completion.states]
     claims = [[span for span, _ in completion.states] for completion in completions]
     return as_answered(
         asked,
         completions,
-        requirements.contract,
+        contract,
         lambda name: np.stack([vectors[name] for vectors in rows]) if rows else np.zeros((0, 1), np.float32),
-        None if requirements.spans is None else claims,
+        None if needs.divider is None else claims,
     )
 
 
 class OnTransformers(TransformersStream, ServingActor):
     """Answers as `dualread score` does. States of answers are read in a second pass, as there; those of claims, some of
     which are told before the answer ends, in the pass that answers.
-
-    Args:
-        folder: The checkpoint.
-        requirements: How its readers require it to be opened and asked.
-        kappa: Temperature of the visual pooling; None if no reader reads states.
-        batch_size: Number of completions that are made at once.
     """
 
-    def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int):
-        self._actor = OpenActor(folder, requirements, kappa, batch_size=batch_size)
-        self._vectors = None if requirements.spans is None else ReadersVectors.of(requirements, kappa)
-        super().__init__(self._actor.opened, batch_size, self._vectors)
+    def __init__(self, folder: Path, needs: ActorNeeds, *, batch_size: int):
+        self._actor, self._needs = OpenActor(folder, needs, batch_size=batch_size), needs
+        vectors = None if needs.divider is None else ReadersVectors.from_needs(needs)
+        super().__init__(self._actor.opened, batch_size, vectors)
         self.encoder, self.config = self._actor.encoder, self._actor.config
-        self._requirements, self._reads_states = requirements, kappa is not None
 
-    def read_only(self, features: Collection[str]) -> None:
-        """See `ServingActor.read_only`."""
-        if self._vectors is not None:
-            self._vectors.names = frozenset(features)
-
-    def read(self, asked: Sequence[ActorRequest], made: Sequence[Made], views: Sequence[RequiredView]) -> Answered:
+    def read(self, asked: Sequence[ActorRequest], made: Sequence[Made]) -> Answered:
         """See `ServingActor.read`."""
         questions = [
             replace(request.shown, images=[read_again().image for read_again in request.read_again])
             for request in asked
             if request.shown is not None
         ]
-        if self._vectors is not None:
-            return self._actor.with_views(of_pass(self._requirements, questions, made, reads=True), questions, views)
-        prompts, completions = [request.encoded.prompt for request in asked], [event.completion for event in made]
-        return self._actor.read(questions, completions, views, states=self._reads_states, encoded=prompts)
+        if self._needs.divider is not None:
+            return self._actor.with_views(of_pass(self._needs, questions, made), questions)
+        requests = [
+            _EncodedRequest(text=to.question, images=(), image_name=to.name, row=to.name, prompt=request.encoded.prompt)
+            for to, request in zip(questions, asked, strict=True)
+        ]
+        return self._actor.read(questions, requests, [event.completion for event in made])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EncodedRequest(Request):
+    """A request whose prompt was encoded for its answer; its pictures are read for views alone."""
+
+    prompt: EncodedPrompt
+
+    def encoded(self, encoder: Encoder) -> EncodedPrompt:
+        return self.prompt
 
 
 class OnVllm:
     """Answers in a process of its own; arguments as in `vllm_process.VllmAnswering`."""
 
-    def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, **options: Any):
+    def __init__(self, folder: Path, needs: ActorNeeds, **options: Any):
         prepare()
         send_as_arrays()
-        check(folder, requirements.model)
+        model = needs.requirements.model
+        check(folder, model)
         self.broken: str | None = None
-        self._n_open, self._kappa, self._requirements = 0, kappa, requirements
+        self._n_open, self._needs = 0, needs
         self._events: queue.SimpleQueue[Sequence[Event]] = queue.SimpleQueue()
         self._connection, theirs = Pipe()
         with theirs:
@@ -144,8 +137,8 @@ class OnVllm:
                 command, pass_fds=[end], stdin=subprocess.DEVNULL, stdout=2, start_new_session=True
             )
         try:
-            self._connection.send(((folder, requirements, kappa), options))
-            self.encoder, *_ = encoder_of(folder, requirements.model)
+            self._connection.send(((folder, needs), options))
+            self.encoder, *_ = encoder_of(folder, model)
             self.config = read_config(folder).get_text_config()
             self._received()
         except Exception:
@@ -157,10 +150,6 @@ class OnVllm:
     def n_open(self) -> int:
         """See `ServingActor.n_open`; as it was after vLLM's last step."""
         return self._n_open
-
-    def read_only(self, features: Collection[str]) -> None:
-        """See `ServingActor.read_only`."""
-        self._call("read_only", features)
 
     def add(self, request: EncodedRequest) -> None:
         """See `Stream.add`."""
@@ -185,11 +174,9 @@ class OnVllm:
         """See `ServingActor.wake`."""
         self._events.put(())
 
-    def read(self, asked: Sequence[ActorRequest], made: Sequence[Made], views: Sequence[RequiredView]) -> Answered:
-        """See `ServingActor.read`; the states are those of the pass that has answered."""
-        assert not views, "refused before"
-        questions = [request.shown for request in asked if request.shown is not None]
-        return of_pass(self._requirements, questions, made, reads=self._kappa is not None)
+    def read(self, asked: Sequence[ActorRequest], made: Sequence[Made]) -> Answered:
+        """See `ServingActor.read`; the states are those of the pass that has answered, and there are no views."""
+        return of_pass(self._needs, [request.shown for request in asked if request.shown is not None], made)
 
     def close(self) -> None:
         """See `ServingActor.close`."""

@@ -38,11 +38,8 @@ def application(
 ) -> ASGIApp:
     """Return the server's program.
 
-    Args:
-        chats: What answers requests to /v1/chat/completions.
-        api_key: What requests have to say; None to answer everyone.
-        hosts: Names of this server besides those that `web.is_here` knows, where there is no key.
-        stuck_seconds: For how long nothing may happen, while something is asked, before /health says it.
+    Without `api_key`, requests have to name this server, by a name that `web.is_here` knows or one of `hosts`. /health
+    says that it is stuck when nothing has happened to what is asked for `stuck_seconds`.
     """
     began = int(time.time())
 
@@ -65,39 +62,8 @@ def application(
             return chats.unknown_model(name).reply()
         return JsonReply(known)
 
-    async def refuse(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        text = f"{request.method} {request.url.path[:100]}: {error.detail}."
-        if not request.url.path.startswith("/v1"):
-            text += f" The base URL of this server ends with /v1: http://{request.headers.get('host', '')[:100]}/v1."
-        return RefusedError(error.status_code, text).reply(error.headers)
-
-    async def broken(request: Request, error: Exception) -> Response:
-        return RefusedError(500, f"the server has a bug ({type(error).__name__}).", "server_error").reply()
-
-    def refusal(request: Request) -> Response | None:
-        headers, host = request.headers, request.headers.get("host", "")
-        if api_key is not None:  # which no page of another site knows
-            kind, _, key = headers.get("authorization", "").partition(" ")
-            same = hmac.compare_digest(key.strip().encode(), api_key.encode())
-            if request.url.path in ("/health", *public) or (kind.lower() == "bearer" and same):
-                return None
-            text = "the API key is missing or wrong."
-            return RefusedError(401, text, "authentication_error", "invalid_api_key").reply()
-        if not web.is_here(host, hosts):
-            text = (
-                f"without a key, this server answers no request to the name {host[:100]!r}: a page of another site may"
-                " have sent it. Ask for an address such as 127.0.0.1; or start the server with a key (--api-key), or"
-                " with this name (--allow-host). Behind a proxy, the name is that of its upstream."
-            )
-            return RefusedError(403, text, "permission_error", "host").reply()
-        if headers.get("origin") not in (None, f"http://{host}", f"https://{host}"):
-            text = "this server answers no page of another site."
-            return RefusedError(403, text, "permission_error", "origin").reply()
-        return None
-
     loaded = chats.service.loaded
-    shown = page_routes(method=loaded.method, notes=loaded.notes, megabytes=chats.limits.megabytes * 70 // 100)
+    shown = page_routes(method=loaded.readers.method, notes=loaded.notes, megabytes=chats.limits.megabytes * 70 // 100)
     public = [route.path for route in shown]  # the page asks for the key
     routes = [
         Route("/v1/chat/completions", chats, methods=["POST"]),
@@ -107,7 +73,7 @@ def application(
         Route("/health", health),
         *shown,
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: broken})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse, Exception: _broken})
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         scope["request_id"] = name = uuid.uuid4().hex
@@ -117,9 +83,44 @@ def application(
                 message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
             await send(message)
 
-        await (refusal(Request(scope)) or app)(scope, receive, send_with_name)
+        await (_refusal(Request(scope), api_key, hosts, public) or app)(scope, receive, send_with_name)
 
     return guarded
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    text = f"{request.method} {request.url.path[:100]}: {error.detail}."
+    if not request.url.path.startswith("/v1"):
+        text += f" The base URL of this server ends with /v1: http://{request.headers.get('host', '')[:100]}/v1."
+    return RefusedError(error.status_code, text).reply(error.headers)
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    return RefusedError(500, f"the server has a bug ({type(error).__name__}).", "server_error").reply()
+
+
+def _refusal(request: Request, api_key: str | None, hosts: Collection[str], public: Sequence[str]) -> Response | None:
+    """Return why a request is not let in; None for one that is. What is `public` is shown to who has no key, too."""
+    headers, host = request.headers, request.headers.get("host", "")
+    if api_key is not None:  # which no page of another site knows
+        kind, _, key = headers.get("authorization", "").partition(" ")
+        same = hmac.compare_digest(key.strip().encode(), api_key.encode())
+        if request.url.path in ("/health", *public) or (kind.lower() == "bearer" and same):
+            return None
+        text = "the API key is missing or wrong."
+        return RefusedError(401, text, "authentication_error", "invalid_api_key").reply()
+    if not web.is_here(host, hosts):
+        text = (
+            f"without a key, this server answers no request to the name {host[:100]!r}: a page of another site may"
+            " have sent it. Ask for an address such as 127.0.0.1; or start the server with a key (--api-key), or"
+            " with this name (--allow-host). Behind a proxy, the name is that of its upstream."
+        )
+        return RefusedError(403, text, "permission_error", "host").reply()
+    if headers.get("origin") not in (None, f"http://{host}", f"https://{host}"):
+        text = "this server answers no page of another site."
+        return RefusedError(403, text, "permission_error", "origin").reply()
+    return None
 
 
 _HEADERS = {
@@ -165,13 +166,7 @@ EXAMPLES = [
 
 
 def page_routes(*, method: str, notes: Sequence[str], megabytes: int) -> list[Route]:
-    """Return the page, its style and its script.
-
-    Args:
-        method: The method whose reader gives the confidence.
-        notes: What differs from what the reader was fitted on.
-        megabytes: Of the largest image whose request the server takes.
-    """
+    """Return the page, its style and its script; `megabytes` is the size of the largest image that it sends."""
     page = (
         environment(_FOLDER)
         .get_template("demo.html.jinja")

@@ -17,7 +17,8 @@ from dualread.data.images import Decoded
 from dualread.errors import DataError
 from dualread.limits import COMPLETION_TOKENS
 from dualread.models import prompts
-from dualread.models.actor import Completion, EncodedRequest, SeededDecoding
+from dualread.models.actor import Completion, EncodedRequest, Request, SeededDecoding
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.seeding import derive_seed
 
 _PLACE = "{QUESTION}"
@@ -26,15 +27,12 @@ _LONG = 10_000  # characters of texts; tokens of more are counted before they ar
 
 @dataclass(frozen=True, kw_only=True)
 class ActorRequest:
-    """A request as an actor gets it.
+    """A request as an actor gets it: what is `sent`, and the `encoded` prompt with how it is answered.
 
-    Attributes:
-        sent: What the client wants.
-        encoded: The prompt, and how it is answered. Greedy completions are all the same, so that one is made for all.
-        shown: The question that readers know how to judge the answer to, without its pictures; None if there is none.
-        read_again: Decode the pictures again, for readers that have the actor asked more about each answer.
-        reasons: Why readers cannot judge the answer; none if they can.
-        notes: What of the request has no effect, how the images are shown, and that little can be seen of one.
+    Greedy completions are all the same, so that one is made for all. `shown` is the question that readers know how to
+    judge the answer to, without its pictures, which `read_again` decodes for readers that have the actor asked more.
+    Where there is none, `reasons` say why. `notes` say what of the request has no effect, how the images are shown, and
+    that little can be seen of one.
     """
 
     sent: ChatRequest
@@ -46,25 +44,23 @@ class ActorRequest:
 
 
 class RequestReader:
-    """Reads requests to the actor of `loaded`, whose requirements say what its readers were fitted on.
+    """Reads requests to the actor of `loaded`, whose needs say what its readers were fitted on.
 
     Attributes:
         turn: Held by whoever encodes: a tokenizer serves one thread at a time.
     """
 
     def __init__(self, loaded: LoadedScorer[Any]):
-        self._encoder, self._required = loaded.actor.encoder, loaded.requirements
+        self._encoder, self._required = loaded.actor.encoder, loaded.needs.requirements
         self._positions = getattr(loaded.actor.config, "max_position_embeddings", 2**17)
-        self._has_views = bool(loaded.views)
+        self._has_views = bool(loaded.needs.views)
         self.turn = threading.Lock()
 
     def read(self, turns: Sequence[Turn], sent: ChatRequest, name: str) -> ActorRequest:
         """Return what is asked, encoded. Several threads may call it.
 
-        Args:
-            turns: The conversation, at least one turn.
-            sent: How it wants to be answered; its messages are not read.
-            name: Name of the request in errors, and the seed of its samples if it gives none.
+        How it is to be answered is in `sent`, whose messages are not read: these are the `turns`. The `name` is that of
+        the request in errors, and the seed of its samples if it gives none.
 
         Raises:
             DataError: A text is empty or holds control tokens, the prompt is too long, or the model cannot be given
@@ -72,40 +68,21 @@ class RequestReader:
         """
         images = [part for turn in turns for part in turn.parts if isinstance(part, SentImage)]
         texts = [part for turn in turns for part in turn.parts if isinstance(part, str)]
-        *earlier, last = turns
-        in_last = [part for part in last.parts if isinstance(part, str)]
-        together = len(last.parts) == len(in_last) + len(images)
-        alone = last.role == "user" and self._required.fits(len(images)) and together and len(in_last) > 0
-        own_prompt, options, kind = sent.dualread.own_prompt, tuple(sent.dualread.options), sent.dualread.answer_type
-        if (options or kind) and (not alone or own_prompt):
-            field = "options" if options else "answer_type"
+        own_prompt, required = sent.dualread.own_prompt, self._required.prompt.name
+        question, is_prompt = self._question(turns[-1], images, sent)
+        if (sent.dualread.options or sent.dualread.answer_type) and (question is None or own_prompt):
+            field = "options" if sent.dualread.options else "answer_type"
             raise DataError(f"{field}: expected with one question about an image, which the readers' prompt asks.")
-        question, row, is_prompt, required = None, name, False, self._required.prompt.name
-        if alone:
-            field, pictures = "\n".join(in_last), [image.decoded for image in images]
-            before, after = prompts.turns(required)[-1].text.split(_PLACE)
-            is_prompt = field.startswith(before) and field.endswith(after) and len(field) > len(before) + len(after)
-            if is_prompt and not own_prompt:  # the question is what is at its place
-                field = field[len(before) : len(field) - len(after)]
-            asked = Question(image=pictures, question=field, options=options, answer_type=kind)
-            question = shown(asked, pictures, self._encoder, self._required)
-            request = question_request(question, required)
-            if earlier and (own_prompt or [(turn.role, *turn.parts) for turn in earlier] != list(request.before)):
-                alone, question = False, None
-            else:
-                row = question.name
+        request = None if question is None else question_request(question, required)
+        earlier = [(turn.role, *turn.parts) for turn in turns[:-1]]
+        if request is not None and earlier and (own_prompt or earlier != list(request.before)):
+            request = question = None
+        alone, row = question is not None, name if question is None else question.name
         names = [name for text in texts for name in prompts.made_of(text)]
         other = None if is_prompt or required in names else next(iter(names), None)
         reasons = tuple(self._reasons(turns, alone, len(images), other, sent))
         try:
-            with self.turn:
-                most, is_long = self._required.model["max_prompt_tokens"], sum(map(len, texts)) > _LONG
-                if is_long and (n := len(self._encoder.tokenizer("".join(texts))["input_ids"])) > most:
-                    raise DataError(f"the texts have {n} tokens, more than max_prompt_tokens = {most}. Shorten them.")
-                if question is None or own_prompt or other:
-                    prompt = self._conversation(turns, texts, row)
-                else:
-                    prompt = request.encoded(self._encoder)
+            prompt = self._prompt(turns, texts, None if own_prompt or other else request, row)
         except DataError as error:  # it names the question, which may be long, and is the client's own
             raise DataError(str(error).replace(row, "the question")) from error
         seed = sent.seed if sent.seed is not None else name if reasons else None
@@ -129,6 +106,25 @@ class RequestReader:
             reasons=reasons,
             notes=(*sent.without_effect, *lowered, *of_images),
         )
+
+    def _question(
+        self, last: Turn, images: Sequence[SentImage], sent: ChatRequest
+    ) -> tuple[ShownQuestion | None, bool]:
+        """Return the question about all images that the last turn asks, if it does, and whether its text is the whole
+        prompt of the readers.
+        """
+        texts = [part for part in last.parts if isinstance(part, str)]
+        together = len(last.parts) == len(texts) + len(images)
+        if last.role != "user" or not texts or not together or not self._required.fits(len(images)):
+            return None, False
+        field, pictures = "\n".join(texts), [image.decoded for image in images]
+        before, after = prompts.turns(self._required.prompt.name)[-1].text.split(_PLACE)
+        is_prompt = field.startswith(before) and field.endswith(after) and len(field) > len(before) + len(after)
+        if is_prompt and not sent.dualread.own_prompt:  # the question is what is at its place
+            field = field[len(before) : len(field) - len(after)]
+        choices = {"options": tuple(sent.dualread.options), "answer_type": sent.dualread.answer_type}
+        asked = Question(image=pictures, question=field, **choices)
+        return shown(asked, pictures, self._encoder, self._required), is_prompt
 
     def of_completion(self, asked: ActorRequest, completion: Completion) -> tuple[str, ...]:
         """Return why readers cannot judge a completion: the reasons of the request, and that of its length.
@@ -174,24 +170,30 @@ class RequestReader:
         temperature = fitted.temperature if sent.temperature is None else sent.temperature
         return temperature, fitted.top_p if sent.top_p is None else sent.top_p
 
-    def _conversation(self, turns: Sequence[Turn], texts: Sequence[str], row: str) -> Any:
-        """Return the conversation as it is, encoded."""
-        if not any(text.strip() for text in texts):
-            raise DataError("the messages have no text. Expected a question such as 'Is there a lesion?'.")
-        check_texts(texts, self._encoder.tokenizer)
-        messages = [
-            {
-                "role": turn.role,
-                "content": [
-                    {"type": "text", "text": part}
-                    if isinstance(part, str)
-                    else {"type": "image", "image": part.decoded.image}
-                    for part in turn.parts
-                ],
-            }
-            for turn in turns
-        ]
-        return self._encoder.conversation(messages, row=row)
+    def _prompt(self, turns: Sequence[Turn], texts: Sequence[str], request: Request | None, row: str) -> EncodedPrompt:
+        """Return the prompt of a request as a study asks it, or the conversation as it is, encoded."""
+        with self.turn:
+            most, is_long = self._required.model["max_prompt_tokens"], sum(map(len, texts)) > _LONG
+            if is_long and (n := len(self._encoder.tokenizer("".join(texts))["input_ids"])) > most:
+                raise DataError(f"the texts have {n} tokens, more than max_prompt_tokens = {most}. Shorten them.")
+            if request is not None:
+                return request.encoded(self._encoder)
+            if not any(text.strip() for text in texts):
+                raise DataError("the messages have no text. Expected a question such as 'Is there a lesion?'.")
+            check_texts(texts, self._encoder.tokenizer)
+            messages = [
+                {
+                    "role": turn.role,
+                    "content": [
+                        {"type": "text", "text": part}
+                        if isinstance(part, str)
+                        else {"type": "image", "image": part.decoded.image}
+                        for part in turn.parts
+                    ],
+                }
+                for turn in turns
+            ]
+            return self._encoder.conversation(messages, row=row)
 
     def _decoding(self, sent: ChatRequest, n_prompt: int, seed: int | str | None) -> tuple[SeededDecoding, list[str]]:
         """Return how the request is answered, and a note if its limit of tokens had to be lowered."""

@@ -16,9 +16,10 @@ from dualread.apps.serve.outcome import GONE, Counts, Outcome
 from dualread.apps.serve.replies import ReplyWriter
 from dualread.apps.serve.service import AnswerError, AnsweringService, News
 from dualread.apps.serve.web import Bodies, JsonReply, RefusedError, encode
+from dualread.data.given_images import read
+from dualread.data.images import Decoded
 from dualread.errors import DataError
 from dualread.limits import REQUESTS_READ, ClientLimits
-from dualread.schema.data import CtWindows
 
 # Proxies pass the events of a stream on as they come (nginx collects them otherwise).
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
@@ -33,9 +34,6 @@ class _Listener:
 
     The coroutine is woken once for all that has come meanwhile: with many streams, a wake per token would cost more
     than the token.
-
-    Attributes:
-        news: What has come and was not taken.
     """
 
     def __init__(self) -> None:
@@ -71,20 +69,10 @@ class _Listener:
 
 
 class Chats:
-    """Answers requests with a service; an ASGI application.
+    """Answers requests to `model` with a service; an ASGI application.
 
-    Args:
-        service: What answers.
-        model: The name that requests give.
-        limits: How much clients may send.
-        bits: How many bits of 16-bit gray images count where their files do not say it.
-        ct_windows: Through which CT in DICOM is shown; None for what files say.
-        keeps_texts: Whether outcomes have the texts of requests.
-        done: Called with every outcome when the request is over.
-
-    Attributes:
-        counts: What is counted of requests.
-        n_open: How many requests are open.
+    `read_image` decodes an image's file. `done` is called with every outcome when its request is over; outcomes have
+    the texts of requests if `keeps_texts`.
     """
 
     def __init__(
@@ -93,14 +81,13 @@ class Chats:
         *,
         model: str,
         limits: ClientLimits,
-        bits: int | None = None,
-        ct_windows: CtWindows | None = None,
+        read_image: Callable[[bytes], Decoded] = read,
         keeps_texts: bool = False,
         done: Callable[[Outcome], None] = lambda outcome: None,
     ):
         self.service, self.model, self.n_open = service, model, 0
         self.counts = Counts(requests_open=lambda: self.n_open, completions_open=lambda: service.n_open)
-        self.limits, self._bits, self._windows = limits, bits, ct_windows
+        self.limits, self._read_image = limits, read_image
         self._keeps_texts, self._done = keeps_texts, done
         self._threads = ThreadPoolExecutor(REQUESTS_READ, thread_name_prefix="dualread request")
         self._reading: dict[str, float] = {}  # since when a thread reads a request
@@ -173,12 +160,7 @@ class Chats:
             sent = wire.read(body)
             if sent.model not in (None, self.model):
                 raise self.unknown_model(sent.model)
-            turns = sent.turns(
-                most_images=self.limits.images,
-                most_pixels=self.limits.megapixels * 1_000_000,
-                bits=self._bits,
-                ct_windows=self._windows,
-            )
+            turns = sent.turns(self.limits, self._read_image)
             outcome.texts = tuple(sent.texts()) if self._keeps_texts else ()
             without_messages = sent.model_copy(update={"messages": []})
             outcome.asked = self.service.requests.read(turns, without_messages, outcome.name)

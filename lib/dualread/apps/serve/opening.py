@@ -4,7 +4,8 @@ Engines differ by the rounding of their dtype. One that reads an image in anothe
 Gemma 3) differs by far more, and gives wrong confidences without an error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -12,8 +13,8 @@ from importlib.util import find_spec
 import numpy as np
 
 from dualread.apps.score import ScorerChoice, stored
-from dualread.apps.score.loading import LoadedScorer, Opens, load
-from dualread.apps.score.readings import features_of, scores_of
+from dualread.apps.score.loading import ChosenReaders, LoadedScorer, Opens
+from dualread.apps.score.readings import scores_of
 from dualread.apps.score.stored import StoredAnswer
 from dualread.apps.serve.actors import OnTransformers, OnVllm, ServingActor
 from dualread.apps.serve.chat_questions import RequestReader
@@ -25,7 +26,7 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.evaluation.thresholds import deciding
 from dualread.models.streams import BrokenRequest, Finished
 from dualread.progress import say
-from dualread.readers.requirements import views_read
+from dualread.readers.requirements import ScoringReader
 
 _PSR, _THRESHOLD = "psr", "threshold"
 # By how much states and confidences may differ by dtype: states in shares of their length.
@@ -41,88 +42,88 @@ def open_service(
     abstain_before: str | None = None,
     unchecked: bool = False,
 ) -> AnsweringService:
-    """Open a service.
+    """Open a service of `engine`, "vllm" or "transformers"; None for vLLM where it is installed.
 
-    Args:
-        choice: Which reader, actor, threshold and prompt; errors about it are those of `Scorer.load`.
-        batch_size: Number of answers that are made at once.
-        most_images: Largest number of images in a request.
-        engine: "vllm" or "transformers"; None for vLLM where it is installed.
-        abstain_before: PSR below which no answer is made: a number, or "threshold" for that of the method psr which
-            travels with the reader; None to make all answers.
-        unchecked: Whether to serve with vLLM although nothing travels with the reader by which it can be checked.
+    It makes `batch_size` answers at once, of up to `most_images` each, and none where PSR is below `abstain_before`: a
+    number, or "threshold" for that of the method psr which travels with the reader. With `unchecked`, vLLM serves
+    although nothing travels with the reader by which it can be checked. Errors about `choice` are those of
+    `Scorer.load`.
 
     Raises:
         ConfigError: There is no such limit of PSR, or the engine does not show what a reader reads.
         ArtifactError: The engine does not read what was read when the reader was exported.
     """
     engine = engine or ("vllm" if find_spec("vllm") else "transformers")
-    limit = None
-    if abstain_before not in (None, _THRESHOLD):
-        try:
-            limit = float(abstain_before)
-        except ValueError:
-            limit = -1.0
-        if not 0 <= limit <= 1:
-            raise ConfigError(f"--abstain-before {abstain_before}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
+    limit = None if abstain_before in (None, _THRESHOLD) else _probability(abstain_before)
+    chosen = ChosenReaders.load(choice)
     opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
+    answers = [] if chosen.source.bundle is None else stored.read(chosen.source.bundle)
     if engine == "vllm":
-        opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
-    loaded: LoadedScorer[ServingActor] = load(choice, opens)
-    loaded.actor.read_only(_features(loaded) if engine == "vllm" else features_of(*loaded.readers.values()))
-    if answers := [] if loaded.bundle is None else stored.read(loaded.bundle):
-        say(f"dualread serve: {check(loaded, answers)}")
-    elif engine == "vllm":
-        if not unchecked:
+        _check_shown(chosen.readers.by_method.values())
+        if not answers and not unchecked:
             raise ConfigError(
                 "no stored answers travel with this reader, by which vLLM could be checked. Serve a bundle that this"
                 " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
                 " reply will."
             )
-        note = "it was not checked that vLLM reads states as this reader needs"
-        loaded = replace(loaded, notes=(*loaded.notes, note))
-    if abstain_before is not None and loaded.requirements.spans is not None:
+        opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
+    if abstain_before is not None and chosen.needs.divider is not None:
         raise ConfigError(
             f"--abstain-before {abstain_before}: the reader judges claims, and has no PSR of a report before it is"
             " written. Leave it out."
         )
     if abstain_before == _THRESHOLD:
-        of_psr = [threshold for threshold in loaded.thresholds if threshold.method == _PSR]
-        threshold = deciding(of_psr, choice.target_risk_percent, certified=choice.certified)
-        if threshold is None or threshold.value is None:
-            why = "no threshold of the method psr travels with the reader" if threshold is None else threshold.reason
-            raise ConfigError(
-                f"--abstain-before threshold: {why}. Give a number from 0 to 1, or a bundle that was exported with"
-                " `--methods psr`."
-            )
-        limit = threshold.value
+        limit = _psr_threshold(chosen)
+    loaded: LoadedScorer[ServingActor] = chosen.with_actor(opens)
+    if answers:
+        say(f"dualread serve: {check(loaded, answers)}")
+    elif engine == "vllm":
+        note = "it was not checked that vLLM reads states as this reader needs"
+        loaded = replace(loaded, notes=(*loaded.notes, note))
     return AnsweringService(loaded, abstain_below=limit)
 
 
-def _features(loaded: LoadedScorer[ServingActor]) -> set[str]:
-    """Return what the readers read; refuse one that reads what vLLM does not show."""
-    read: set[str] = set()
-    for name, reader in loaded.readers.items():
-        features = features_of(reader)
-        if views_read(reader, where=name):
+def _probability(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (limit := float(text)) <= 1:
+            return limit
+    raise ConfigError(f"--abstain-before {text}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
+
+
+def _psr_threshold(chosen: ChosenReaders) -> float:
+    """Return the threshold of the method psr that travels with the readers."""
+    of_psr = [threshold for threshold in chosen.source.thresholds if threshold.method == _PSR]
+    threshold = deciding(of_psr, chosen.choice.target_risk_percent, certified=chosen.choice.certified)
+    if threshold is None or threshold.value is None:
+        why = "no threshold of the method psr travels with the reader" if threshold is None else threshold.reason
+        raise ConfigError(
+            f"--abstain-before {_THRESHOLD}: {why}. Give a number from 0 to 1, or a bundle that was exported with"
+            " `--methods psr`."
+        )
+    return threshold.value
+
+
+def _check_shown(readers: Iterable[ScoringReader]) -> None:
+    """Refuse a reader that reads what vLLM does not show."""
+    for reader in readers:
+        if reader.views:
             why = "asks the actor more about each answer"
-        elif missing := sorted(features - set(FINAL)):
+        elif missing := sorted(reader.features - set(FINAL)):
             why = f"reads {', '.join(missing)}, which vLLM does not show"
         else:
-            read |= features
             continue
-        raise ConfigError(f"the method {name} {why}. Leave it out (--methods), or serve with --engine transformers.")
-    return read
+        raise ConfigError(
+            f"the method {reader.method} {why}. Leave it out (--methods), or serve with --engine transformers."
+        )
 
 
 def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -> str:
     """Answer the stored questions again; return a sentence on how well the numbers agree.
 
-    Raises:
-        ArtifactError: States or confidences differ by more than rounding, or so many answers differ that this cannot be
-            known.
+    An ArtifactError says that states or confidences differ by more than rounding, or that so many answers differ that
+    this cannot be known.
     """
-    dtype, requests, actor = str(loaded.requirements.model["dtype"]), RequestReader(loaded), loaded.actor
+    dtype, requests, actor = str(loaded.needs.requirements.model["dtype"]), RequestReader(loaded), loaded.actor
     of_states, of_confidences = ROUNDING[dtype]
     asked, nothing_else = [], ChatRequest.model_construct()
     for k, answer in enumerate(answers):
@@ -141,11 +142,11 @@ def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -
     same = [k for k, answer in enumerate(answers) if list(finished[k].completion.token_ids) == list(answer.token_ids)]
     if len(same) < (len(answers) if dtype == "float32" else (len(answers) + 1) // 2):
         raise _other(f"{len(answers) - len(same)} of {len(answers)} answers are other ones")
-    answered = actor.read([asked[k] for k in same], [finished[k] for k in same], loaded.views)
-    confidences = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
+    answered = actor.read([asked[k] for k in same], [finished[k] for k in same])
+    confidences = scores_of(loaded.readers.confidence_reader, answered).confidence.tolist()
     stored_before = [confidence for k in same for confidence in answers[k].confidences]
     worst = 0.0
-    for name in sorted(features_of(*loaded.readers.values())):
+    for name in sorted(loaded.needs.features):
         of_rows = [(answers[k].question, state) for k in same for state in answers[k].states[name]]
         for (question, before), now in zip(of_rows, answered.answers.features(name), strict=True):
             apart = float(np.linalg.norm(now - before) / max(float(np.linalg.norm(before)), 1e-6))

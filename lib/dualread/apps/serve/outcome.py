@@ -25,12 +25,9 @@ _DECISIONS = {True: "kept", False: "not kept", None: "undecided"}
 class Outcome:
     """One request and its answers.
 
-    Attributes:
-        began: When it came, on the clock of `time.monotonic`.
-        status: The status of the reply; `GONE` if the client went away.
-        texts: The texts of its messages, if the log is to have them.
-        asked: What it asks, as the actor gets it; None if that could not be read.
-        first: When its prompt was read, which gives the first token.
+    It came at `began`, on the clock of `time.monotonic`, and its prompt was read at `first`, which gives the first
+    token. `asked` is None as long as the request could not be read; `texts` are those of its messages, if the log is to
+    have them.
     """
 
     name: str
@@ -164,10 +161,7 @@ class Record:
 
     It is a table for `dualread evaluate`, one JSON line per answer that readers judge; one that does not exist has no
     confidence. As soon as the gold answers are known, a column with them is all that is missing. A file that exists is
-    continued, without a last line that was cut off.
-
-    Raises:
-        DataError: The file cannot be written, or is no record.
+    continued, without a last line that was cut off; a DataError says that it cannot be written, or is no record.
     """
 
     def __init__(self, file: Path):

@@ -14,13 +14,7 @@ from dualread.models.streams import TokenEvent
 
 
 class ReplyWriter:
-    """Writes the reply to one request, as far as it is known.
-
-    Args:
-        outcome: The request, and what has become of it.
-        service: What answers.
-        model: The name under which it answers.
-    """
+    """Writes the reply to one request, as far as it is known."""
 
     def __init__(self, outcome: Outcome, service: AnsweringService, model: str):
         assert outcome.asked is not None
@@ -53,11 +47,7 @@ class ReplyWriter:
         """Yield what a stream says of one piece of news: PSR, then text and claims, and all that is known at the end.
 
         The last event of a choice says it in `delta`, too, because a client that adds up a stream keeps only what is
-        there.
-
-        Args:
-            news: What has happened.
-            has_more: Whether more has happened already; tokens that come together are sent together.
+        there. With `has_more` news already there, tokens wait: those that come together are sent together.
         """
         choices: list[dict[str, Any]] = []
         if not self._begun:
@@ -114,44 +104,34 @@ class ReplyWriter:
         }
 
     def _judged(self, answer: Answer) -> dict[str, Any]:
-        return of_answer(answer, self._service.loaded.threshold)
+        return of_answer(answer, self._service.loaded.readers.threshold)
+
+
+# What is said about an answer in every reply.
+_UNJUDGED = {
+    **dict.fromkeys(("answer", "confidence", "psr", "per", "distance_percentile")),
+    **{"methods": {}, "answer_sets": [], "claims": None, "threshold": None, "abstain": None, "notes": []},
+}
 
 
 def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
     """Return what is said about an answer: all confidences are null where readers cannot judge it."""
     reading, decision = answer.reading, answer.decision
-    claims = None if reading is None or reading.claims is None else [asdict(claim) for claim in reading.claims]
-    kind = "answers" if claims is None else "claims"
-    return {
-        "answer": None if reading is None else reading.answer,
-        "confidence": None if reading is None else _finite(reading.confidence),
-        "psr": _finite(answer.psr),
-        "per": None if reading is None else _finite(reading.per),
-        "distance_percentile": None if reading is None else reading.distance_percentile,
-        "methods": {}
-        if reading is None
-        else {
-            name: {"confidence": _finite(judged.confidence), "score": _finite(judged.score), "imputed": judged.imputed}
-            for name, judged in reading.methods.items()
-        },
-        "answer_sets": [] if reading is None else [asdict(answer_set) for answer_set in reading.answer_sets],
-        "claims": claims,
+    said = {"psr": answer.psr} if reading is None else asdict(reading)
+    kind = "answers" if reading is None or reading.claims is None else "claims"
+    judged = {
+        **{name: said.get(name, none) for name, none in _UNJUDGED.items()},
         "threshold": None if threshold is None else _threshold(threshold, decision, kind),
         "abstain": None if decision is None or decision.keep is None else not decision.keep,
         "notes": list(answer.notes),
     }
+    return _finite(judged)
 
 
 def of_abstention(abstained: Abstained) -> dict[str, Any]:
     """Return what is said where no answer was made."""
-    return {
-        **dict.fromkeys(("answer", "confidence", "per", "distance_percentile", "claims", "threshold")),
-        "psr": abstained.psr,
-        "methods": {},
-        "answer_sets": [],
-        "abstain": True,
-        "notes": [refusal(abstained), *abstained.notes],
-    }
+    notes = [refusal(abstained), *abstained.notes]
+    return {**_UNJUDGED, "psr": abstained.psr, "abstain": True, "notes": notes}
 
 
 def refusal(abstained: Abstained) -> str:
@@ -162,8 +142,13 @@ def refusal(abstained: Abstained) -> str:
     )
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _finite(value: Any) -> Any:
+    """Return a value of JSON with null in the place of numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _finite(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(member) for member in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _threshold(threshold: Threshold, decision: Decision | None, kind: str) -> dict[str, Any]:

@@ -8,22 +8,22 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
-from dualread.apps.score.claims import ClaimDivider
 from dualread.apps.score.distance import unusual
 from dualread.apps.score.loading import LoadedScorer
-from dualread.apps.score.readings import before_answer, decision_of, known_early, readings
+from dualread.apps.score.readings import decision_of, in_halves
 from dualread.apps.score.results import Claim, Reading
 from dualread.apps.serve.actors import ServingActor
 from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
 from dualread.apps.serve.texts import GrowingText, TokenPieces
-from dualread.errors import DualReadError, in_a_line
+from dualread.errors import DataError, DualReadError, in_a_line
 from dualread.evaluation.thresholds import Decision
-from dualread.models.actor import Completion
+from dualread.models.actor import ClaimSpan, Completion
 from dualread.models.streams import BrokenRequest, Finished, PartlyRead, PromptRead, TokenEvent
 
 
@@ -55,13 +55,10 @@ class EarlyReading:
 class Answer:
     """A whole completion up to a text of `stop`, and how far it can be trusted.
 
-    Attributes:
-        text: What no `TextPart` has told of it: all of it but for streams.
-        tokens: The tokens of this text without special ones, for streams and where log-probabilities are wanted.
-        psr: What was said before it.
-        reading: What readers say about it; None if they cannot judge it, and `notes` say why.
-        decision: Whether to keep the answer; None without a reading.
-        notes: Why there is no reading, what differs from what readers were fitted on, and how the image is shown.
+    `text` is what no `TextPart` has told of it, all of it but for streams, and `tokens` are those of this text without
+    special ones, for streams and where log-probabilities are wanted. `psr` is what was said before it. Where readers
+    cannot judge it, `reading` and `decision` are None. `notes` say why, what differs from what readers were fitted on,
+    and how the image is shown.
     """
 
     index: int
@@ -94,6 +91,7 @@ class AnswerError(DualReadError):
 
 News = Before | TextPart | EarlyReading | Answer | Abstained
 Listener = Callable[[News | AnswerError], None]
+E = TypeVar("E", PromptRead, TokenEvent, PartlyRead, Finished, BrokenRequest)
 
 
 @dataclass(kw_only=True)
@@ -103,8 +101,8 @@ class _PendingRequest:
     psr: float | None = None
     open: set[int] = field(default_factory=set)
     texts: dict[int, GrowingText] = field(default_factory=dict)
-    n_claims: dict[int, int] = field(default_factory=dict)
-    """How many claims of a completion are being read, or were told."""
+    claims: dict[int, list[ClaimSpan]] = field(default_factory=dict)
+    """The claims of a completion that are being read, or were told."""
 
     def numbers(self, index: int) -> Sequence[int]:
         """Return the numbers of the completions that this one is: greedy completions are all the same."""
@@ -112,26 +110,19 @@ class _PendingRequest:
 
 
 class AnsweringService:
-    """Answers requests until it is closed.
+    """Answers requests until it is closed: none whose PSR is below `abstain_below`, if it is given.
 
-    Args:
-        loaded: Readers and their actor.
-        abstain_below: PSR below which no answer is made; None to make all.
-
-    Attributes:
-        requests: Reads what is asked.
-        pieces: The texts of single tokens.
+    `requests` reads what is asked, and `pieces` are the texts of single tokens.
     """
 
     def __init__(self, loaded: LoadedScorer[ServingActor], *, abstain_below: float | None = None):
         self.loaded, self._broken = loaded, None
         self._actor, self._limit = loaded.actor, abstain_below
         self.requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
-        self._divider: ClaimDivider | None = None  # of reports whose claims are told before their end
-        if loaded.requirements.spans is not None and known_early(
-            loaded.readers, loaded.views, loaded.actor.config.hidden_size
-        ):
-            self._divider = ClaimDivider(loaded.requirements)
+        divider = loaded.needs.divider
+        if divider is not None and not loaded.readers.known_early(loaded.actor.config.hidden_size):
+            divider = None
+        self._divider = divider  # of reports whose claims are told before their end
         self._progress = time.monotonic()
         self._inbox: queue.SimpleQueue[tuple[str, _PendingRequest | None] | None] = queue.SimpleQueue()
         self._running: dict[str, _PendingRequest] = {}
@@ -208,23 +199,18 @@ class AnsweringService:
 
     def _step(self) -> None:
         """Let the actor go on, and tell of what has happened to whom."""
-        prompts: list[PromptRead] = []
-        tokens: list[TokenEvent] = []
-        finished: list[Finished] = []
-        early: list[PartlyRead] = []
         if events := self._actor.step():
             self._progress = time.monotonic()
-        for event in events:
-            if event.name in self._running:
-                if isinstance(event, BrokenRequest):
-                    self._finish(event.name, AnswerError(event.error))
-                else:
-                    kinds = {PromptRead: prompts, TokenEvent: tokens, PartlyRead: early, Finished: finished}
-                    kinds[type(event)].append(event)  # type: ignore[arg-type]
-        self._judge_prompts(prompts)
-        cut_off = [end for event in tokens if event.name in self._running and (end := self._grow(event)) is not None]
-        self._judge_early([event for event in early if event.name in self._running])
-        self._judge([event for event in (*cut_off, *finished) if event.name in self._running])
+
+        def events_of(kind: type[E]) -> list[E]:
+            return [event for event in events if isinstance(event, kind) and event.name in self._running]
+
+        for name, error in {event.name: event.error for event in events_of(BrokenRequest)}.items():
+            self._finish(name, AnswerError(error))
+        self._judge_prompts(events_of(PromptRead))
+        cut_off = [end for event in events_of(TokenEvent) if (end := self._grow(event)) is not None]
+        self._judge_early(events_of(PartlyRead))
+        self._judge([*cut_off, *events_of(Finished)])
 
     def _judge_prompts(self, prompts: Sequence[PromptRead]) -> None:
         """Tell what readers say before the answer; make none where that is too little."""
@@ -232,7 +218,7 @@ class AnsweringService:
         states = {event.name: event.state for event in read if event.state is not None}
         psr: dict[str, float | None] = {}
         if states:
-            values = before_answer(self.loaded.readers, self.loaded.method, np.stack(list(states.values())))
+            values = self.loaded.readers.before_answer(np.stack(list(states.values())))
             psr = dict(zip(states, values or [None] * len(states), strict=True))
         for event in prompts:
             request = self._running[event.name]
@@ -260,10 +246,11 @@ class AnsweringService:
                 for index in request.numbers(event.index):
                     request.tell(TextPart(index=index, text=part, tokens=tokens))
             if part and self._divider is not None and request.asked.encoded.watched:
-                claims = self._divider.settled(text.told) or []
-                if new := claims[request.n_claims.get(event.index, 0) :]:
-                    request.n_claims[event.index] = len(claims)
-                    self._actor.read_early(event.name, event.index, new)
+                before = request.claims.setdefault(event.index, [])
+                with suppress(DataError):  # which is told at the end
+                    if new := self._divider.settled(text.told, before)[len(before) :]:
+                        before.extend(new)
+                        self._actor.read_early(event.name, event.index, new)
         return text.finished(request.asked.encoded.prompt) if text.is_cut else None
 
     def _judge_early(self, read: Sequence[PartlyRead]) -> None:
@@ -281,7 +268,9 @@ class AnsweringService:
         unjudged = {id(event): self._reasons(event) for event in finished}
         judged = self._readings([event for event in finished if not unjudged[id(event)]])
         for event in finished:
-            request, reading = self._running[event.name], judged.get(id(event))
+            if (request := self._running.get(event.name)) is None:
+                continue  # another one of its completions has failed
+            reading = judged.get(id(event))
             if isinstance(reading, AnswerError):
                 self._actor.abort(event.name)
                 self._finish(event.name, reading)
@@ -289,7 +278,7 @@ class AnsweringService:
             reasons, decision, growing = unjudged[id(event)], None, request.texts.get(event.index)
             if reading is not None:
                 reasons = () if reading.reason is None else (reading.reason,)
-                decision = decision_of(reading, self.loaded.threshold)
+                decision = decision_of(reading, self.loaded.readers.threshold)
             text = event.completion.text
             text, tokens = (text, ()) if growing is None else growing.take(text)
             answer = Answer(
@@ -324,21 +313,16 @@ class AnsweringService:
         return self.requests.of_completion(request.asked, event.completion)
 
     def _readings(self, finished: Sequence[Finished | PartlyRead]) -> Mapping[int, Reading | AnswerError]:
-        """Return what readers say about each completion, or why they cannot: all at once, or else one by one."""
-        if not finished:
-            return {}
-        asked = [self._running[event.name].asked for event in finished]
-        try:
-            with self.requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
-                answered = self._actor.read(asked, finished, self.loaded.views)
-            loaded = self.loaded
-            judging = (loaded.distances, loaded.threshold, loaded.set_thresholds)
-            judged = readings(loaded.readers, loaded.method, answered, *judging)
-            return {id(event): reading for event, reading in zip(finished, judged, strict=True)}
-        except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
-            if len(finished) == 1:
-                return {id(finished[0]): AnswerError(in_a_line(error))}
-        return {key: reading for event in finished for key, reading in self._readings([event]).items()}
+        """Return what readers say about each completion, or why they cannot."""
+
+        def judge(events: Sequence[Finished | PartlyRead]) -> list[Reading]:
+            asked = [self._running[event.name].asked for event in events]
+            with self.requests.turn if self.loaded.needs.views else nullcontext():  # what views ask has to be encoded
+                answered = self._actor.read(asked, events)
+            return self.loaded.readers.readings(answered)
+
+        judged = in_halves(finished, judge, lambda error: AnswerError(in_a_line(error))) if finished else []
+        return {id(event): outcome for event, outcome in zip(finished, judged, strict=True)}
 
     def _finish(self, name: str, last: Abstained | AnswerError | None) -> None:
         request = self._running.pop(name)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from transformers.convert_slow_tokenizer import bytes_to_unicode
+
 from dualread.models.actor import Completion
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.streams import Finished, TokenEvent
@@ -22,10 +24,7 @@ class TokenPieces:
         backend = getattr(tokenizer, "backend_tokenizer", None)
         byte_level = backend is not None and "ByteLevel" in str(backend.decoder)
         # The byte for which each character stands in the vocabularies of byte-level tokenizers (GPT-2).
-        shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-        others = enumerate(byte for byte in range(256) if byte not in shown)
-        characters = {chr(byte): byte for byte in shown} | {chr(256 + k): byte for k, byte in others}
-        self._bytes = characters if byte_level else {}
+        self._bytes = {character: byte for byte, character in bytes_to_unicode().items()} if byte_level else {}
 
     def bytes_of(self, token: int) -> bytes:
         """Return the bytes of a token."""
@@ -50,15 +49,9 @@ class TokenPieces:
 
 
 class GrowingText:
-    """The text of a completion as it grows: only what later tokens cannot change.
+    """The text of a completion as it grows, up to the first text of `stop`: only what later tokens cannot change.
 
-    Args:
-        encoder: Decodes tokens.
-        pieces: Their bytes.
-        stop: Texts at the first of which the completion is cut off.
-
-    Attributes:
-        is_cut: Whether one of these texts has come.
+    `is_cut` says whether one of these texts has come.
     """
 
     def __init__(self, encoder: Encoder, pieces: TokenPieces, stop: Sequence[str] = ()):

@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dualread import plugins
+from dualread.apps.score.answering import ActorNeeds
 from dualread.apps.score.claims import ClaimDivider
+from dualread.errors import DataError
 from dualread.grading.answers import character_spans, tokens_within
 from dualread.models.actor import ClaimSpan, PassStates
 from dualread.models.replay.forward import middle_layer, vectors_of
 from dualread.models.replay.positions import Positions, locate
 from dualread.models.replay.replayed import log_probs_of
-from dualread.schema.recorded import Requirements
 
 _LOG_PROB, _MIDDLE = "answer_log_prob", "h_mid"
 FINAL = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_think", _LOG_PROB)  # of the final layer alone
@@ -21,7 +21,7 @@ FINAL = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_think", _LOG_PROB
 Vectors = tuple[ClaimSpan | None, dict[str, np.ndarray]]
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadersVectors:
     """Implements `models.actor.Collecting`: what readers read, as a replay reads it.
 
@@ -29,24 +29,22 @@ class ReadersVectors:
         kappa: Temperature of the visual pooling.
         names: The vectors that are brought to the host.
         thinking_ends: What ends the thinking before an answer; None where completions do not think.
-        claims: Divides the text of a completion into claims, each of which is read, or says None where it cannot; None
-            to read whole answers.
+        divider: Divides a completion into claims, each of which is read; None to read whole answers.
     """
 
     kappa: float
-    thinking_ends: str | None = None
-    claims: Callable[[str], Sequence[ClaimSpan] | None] | None = None
     names: frozenset[str] = frozenset(FINAL)
+    thinking_ends: str | None = None
+    divider: ClaimDivider | None = None
     kinds: ClassVar[tuple[type, ...]] = ()
 
     @classmethod
-    def of(cls, requirements: Requirements, kappa: float | None) -> "ReadersVectors | None":
-        """Return what readers require; None if none reads states, and so there is no `kappa`."""
-        if kappa is None:
+    def from_needs(cls, needs: ActorNeeds) -> "ReadersVectors | None":
+        """Return what readers need; None if none reads states."""
+        if needs.kappa is None:
             return None
-        thinking_ends = plugins.declared("contracts", requirements.contract, "THINKING_ENDS")
-        claims = None if requirements.spans is None else ClaimDivider(requirements).claims
-        return cls(kappa=kappa, thinking_ends=thinking_ends, claims=claims)
+        names = needs.features | {"h_pre"}  # by which a question is compared with others, and which is before an answer
+        return cls(kappa=needs.kappa, names=names, thinking_ends=needs.thinking_ends, divider=needs.divider)
 
     def layers(self, n_layers: int) -> list[int]:
         """See `Collecting.layers`."""
@@ -85,10 +83,13 @@ class ReadersVectors:
     ) -> list[tuple[ClaimSpan | None, Positions]] | None:
         """Return what is read of a completion, and where: `claims`, or all of them at its end; or its answer."""
         report = locate(ids, decode, stop, self.thinking_ends)
-        if self.claims is None:
+        if self.divider is None:
             return [(None, report)]
-        if (claims := self.claims(decode(ids)) if claims is None else claims) is None:
-            return None
+        if claims is None:
+            try:
+                [claims] = self.divider.claims([("", decode(ids))])
+            except DataError:  # which whoever asks for the answer is told
+                return None
         _, spans = character_spans(ids, decode)
         return [((start, end), report.of_claim(tokens_within(spans, start, end))) for start, end in claims]
 

@@ -8,12 +8,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from dualread.apps.score.answering import ActorNeeds
 from dualread.apps.serve.vectors import ReadersVectors
 from dualread.errors import DualReadError, in_a_line
 from dualread.models.actor import EncodedRequest
@@ -21,34 +22,18 @@ from dualread.models.generation._vllm import Core, prepare
 from dualread.models.generation._vllm_stream import VllmStream
 from dualread.models.generation.vllm_engine import encoder_of
 from dualread.models.streams import BrokenRequest, Event
-from dualread.schema.recorded import Requirements
 
 
 class VllmAnswering(VllmStream):
-    """Answers requests in this process.
+    """Answers requests in this process, `max_num_seqs` completions at once; a request has up to `most_images`."""
 
-    Args:
-        folder: The checkpoint.
-        requirements: How its readers require it to be opened and asked.
-        kappa: Temperature of the visual pooling; None if no reader reads states.
-        max_num_seqs: Completions at once.
-        most_images: Of a request.
-    """
-
-    def __init__(
-        self, folder: Path, requirements: Requirements, kappa: float | None, *, max_num_seqs: int, most_images: int
-    ):
+    def __init__(self, folder: Path, needs: ActorNeeds, *, max_num_seqs: int, most_images: int):
         prepare()
-        encoder, stop, forbidden = encoder_of(folder, requirements.model)
-        core = Core(folder, requirements.model, encoder, {"max_num_seqs": max_num_seqs}, most_images)
-        self._vectors = ReadersVectors.of(requirements, kappa)
-        super().__init__(core, encoder, stop, forbidden, self._vectors)
+        model = needs.requirements.model
+        encoder, stop, forbidden = encoder_of(folder, model)
+        core = Core(folder, model, encoder, {"max_num_seqs": max_num_seqs}, most_images)
+        super().__init__(core, encoder, stop, forbidden, ReadersVectors.from_needs(needs))
         self._refused: list[Event] = []
-
-    def read_only(self, features: Collection[str]) -> None:
-        """Set what the readers read; nothing else is brought to the host."""
-        if self._vectors is not None:
-            self._vectors.names = frozenset(features)
 
     def add(self, request: EncodedRequest, *, at_end: bool = False) -> None:
         """Begin to answer a request, or let the next step say why not."""

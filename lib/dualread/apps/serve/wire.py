@@ -17,11 +17,9 @@ from urllib.parse import unquote_to_bytes
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from dualread import limits
-from dualread.data.given_images import read as read_image
 from dualread.data.images import Decoded, n_pixels
 from dualread.errors import DataError
 from dualread.schema.base import AnswerType
-from dualread.schema.data import CtWindows
 
 _HEAD = re.compile(r"data:[^,]{0,500}?;base64\s*,", re.ASCII | re.IGNORECASE)
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
@@ -225,9 +223,7 @@ class ChatRequest(_Sent):
         settings = [name for name in ("reasoning_effort", "verbosity") if getattr(self, name) is not None]
         return [f"{name} has no effect: this model has no such setting" for name in settings]
 
-    def turns(
-        self, *, most_images: int, most_pixels: int, bits: int | None, ct_windows: CtWindows | None = None
-    ) -> list[Turn]:
+    def turns(self, allowed: limits.ClientLimits, read_image: Callable[[bytes], Decoded]) -> list[Turn]:
         """Return the conversation with its images decoded, without empty messages of the system.
 
         Raises:
@@ -235,19 +231,19 @@ class ChatRequest(_Sent):
         """
 
         def check_pixels(n: int) -> None:
-            if n > most_pixels:
+            if n > allowed.megapixels * 1_000_000:
                 raise DataError(
-                    f"the images are too large: together more than {most_pixels / 1e6:g} million pixels, the most that"
+                    f"the images are too large: together more than {allowed.megapixels} million pixels, the most that"
                     " this server decodes for one request. Shrink them."
                 )
 
         urls = [part.image_url.url for message in self.messages for part in message.content if part.image_url]
-        if len(urls) > most_images:
-            raise DataError(f"{len(urls)} images: expected at most {most_images} in one request.")
+        if len(urls) > allowed.images:
+            raise DataError(f"{len(urls)} images: expected at most {allowed.images} in one request.")
         images: list[SentImage] = []
         n_decoded = 0
         for url in urls:
-            read_again = partial(read_image, content := content_of(url), bits=bits, ct_windows=ct_windows)
+            read_again = partial(read_image, content := content_of(url))
             check_pixels(n_decoded + n_pixels(content))  # by its header, before its pixels take memory
             images.append(SentImage(decoded=(decoded := read_again()), read_again=read_again))
             n_decoded += decoded.image.width * decoded.image.height

@@ -3,7 +3,9 @@
 A plugin is a module with `spans(reports, settings, source) -> list[list[Span]]`: for each report, the claims as (start,
 end) in characters of the completion's text, ascending and without overlap; a report without a claim has an empty list.
 The reports are all those of one shard. `settings` is the plugin's class `Settings`, or `schema.base.NoSettings`. If it
-has the setting `path`, that file of the study is read as a table, and `source` is its rows; otherwise it is None.
+has the setting `path`, that file of the study is read as a table, and `source` is its rows; otherwise it is None. Of a
+report that `dualread serve` streams, it is given again and again what stands behind the claims that were told: there,
+`Report.start` is where the last one ends, and the claims behind it must be those of the whole report.
 """
 
 from collections.abc import Iterable, Sequence

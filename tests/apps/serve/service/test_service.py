@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dualread.apps.score.answering import ActorNeeds
 from dualread.apps.score.results import Reading
 from dualread.apps.serve import service as module
 from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
@@ -66,29 +67,22 @@ class Actor:
     def close(self):
         pass
 
-    def read(self, asked, ended, views):
+    def read(self, asked, ended):
         return ended
 
 
 @pytest.fixture
-def service(monkeypatch):
-    monkeypatch.setattr(module, "readings", lambda readers, method, ended, *others: [SURE for _ in ended])
-    monkeypatch.setattr(module, "before_answer", lambda readers, method, states: [None] * len(states))
+def service():
     fitted = SimpleNamespace(temperature=0.0, top_p=1.0, max_completion_tokens=100)
     prompt = SimpleNamespace(name="shared")
-    known = {"fits": lambda n_images: n_images == 1, "numbers": "one", "spans": None}
-    required = SimpleNamespace(decoding=fitted, prompt=prompt, **known)
-    of = {
-        "readers": {},
-        "method": "m",
-        "views": (),
-        "threshold": None,
-        "notes": (),
-        "distances": None,
-        "set_thresholds": (),
-        "requirements": required,
-    }
-    made = module.AnsweringService(SimpleNamespace(actor=Actor(), **of))
+    required = SimpleNamespace(decoding=fitted, prompt=prompt, fits=lambda n_images: n_images == 1, numbers="one")
+    readers = SimpleNamespace(
+        threshold=None,
+        readings=lambda ended: [SURE for _ in ended],
+        before_answer=lambda states: [None] * len(states),
+    )
+    needs = ActorNeeds(requirements=required)
+    made = module.AnsweringService(SimpleNamespace(actor=Actor(), readers=readers, needs=needs, notes=()))
     yield made
     made.close()
 
@@ -134,7 +128,7 @@ def test_tokens_are_kept_only_where_their_log_probabilities_are_wanted(service):
 @pytest.mark.parametrize("reason", ["the completion has no valid answer", None])
 def test_an_answer_without_a_confidence_is_never_kept(service, monkeypatch, reason):
     judged = module.replace(SURE, reason=reason, confidence=None if reason else SURE.confidence)
-    monkeypatch.setattr(module, "readings", lambda readers, method, ended, *others: [judged for _ in ended])
+    monkeypatch.setattr(service.loaded.readers, "readings", lambda ended: [judged for _ in ended])
     told = asked(service, "a")
     assert told.get(timeout=20) == module.Before(psr=None)
     [answer] = answers(told)
@@ -142,9 +136,24 @@ def test_an_answer_without_a_confidence_is_never_kept(service, monkeypatch, reas
     assert [reason in note for note in answer.notes] == [True] * (reason is not None)
 
 
+def test_a_request_whose_completions_fail_together_breaks_nothing(service, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(service.loaded.readers, "readings", fails)
+        told = asked(service, "a", n=3, temperature=1.0)
+        while not isinstance(news := told.get(timeout=20), module.AnswerError):
+            pass
+    assert "out of memory" in str(news)
+    assert answers(asked(service, "b"))[0].reading == SURE
+    assert service.broken is None
+
+
+def fails(ended):
+    raise RuntimeError("out of memory")
+
+
 @pytest.mark.parametrize(("limit", "is_answered"), [(0.5, True), (0.51, False)])
 def test_no_answer_is_made_below_the_limit_of_psr(service, monkeypatch, limit, is_answered):
-    monkeypatch.setattr(module, "before_answer", lambda readers, method, states: [0.5] * len(states))
+    monkeypatch.setattr(service.loaded.readers, "before_answer", lambda states: [0.5] * len(states))
     monkeypatch.setattr(service, "_limit", limit)
     first = asked(service, "a").get(timeout=20)
     assert first == (module.Before(psr=0.5) if is_answered else module.Abstained(psr=0.5, limit=limit, notes=()))
@@ -171,7 +180,7 @@ def requests(**decoding) -> RequestReader:
     prompt = SimpleNamespace(name="shared")
     required = SimpleNamespace(decoding=fitted, prompt=prompt, fits=lambda n_images: n_images == 1, numbers="one")
     actor = SimpleNamespace(encoder=None, config=None)
-    return RequestReader(SimpleNamespace(actor=actor, requirements=required, views=()))
+    return RequestReader(SimpleNamespace(actor=actor, needs=ActorNeeds(requirements=required)))
 
 
 @pytest.mark.parametrize(

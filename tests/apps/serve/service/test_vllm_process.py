@@ -1,15 +1,19 @@
 """The process in which vLLM answers, with a stand-in for vLLM: what it is told, and what it tells."""
 
 import threading
+from dataclasses import replace
 from multiprocessing import Pipe
 from types import SimpleNamespace
 
 import pytest
 
+from dualread.apps.score.answering import ActorNeeds
 from dualread.apps.serve import actors
+from dualread.apps.serve.vectors import ReadersVectors
 from dualread.apps.serve.vllm_process import answer
 from dualread.errors import ArtifactError, DualReadError
 from dualread.models.streams import TokenEvent
+from tests.apps.score import small
 
 
 class Counting:
@@ -123,6 +127,13 @@ def test_why_it_cannot_be_opened_is_told():
     assert str(made.first) == "no checkpoint here"
 
 
+def test_the_state_of_the_prompt_is_read_whatever_readers_read():
+    """By it, a question is compared with those of the validation split."""
+    needs = ActorNeeds(requirements=small.requirements(), features=frozenset({"h_close"}), kappa=0.1)
+    assert ReadersVectors.from_needs(needs).names == {"h_pre", "h_close"}
+    assert ReadersVectors.from_needs(replace(needs, features=frozenset(), kappa=None)) is None
+
+
 def test_nothing_of_the_working_directory_is_imported(monkeypatch, tmp_path):
     """A folder that was downloaded may hold a module of any name; here the process is asked for what it refuses."""
     (tmp_path / "numpy.py").write_text("from pathlib import Path\n\nPath('imported').touch()\nraise SystemExit\n")
@@ -132,5 +143,5 @@ def test_nothing_of_the_working_directory_is_imported(monkeypatch, tmp_path):
     monkeypatch.setattr(actors, "encoder_of", lambda *given: (None, frozenset(), ()))
     monkeypatch.setattr(actors, "read_config", lambda folder: SimpleNamespace(get_text_config=dict))
     with pytest.raises(RuntimeError, match="unknown_option"):
-        actors.OnVllm(tmp_path, SimpleNamespace(model={}), None, unknown_option=1)
+        actors.OnVllm(tmp_path, ActorNeeds(requirements=SimpleNamespace(model={})), unknown_option=1)
     assert not (tmp_path / "imported").exists()
