@@ -150,7 +150,7 @@ def embedded(tmp_path, monkeypatch):
             for i, content in enumerate(contents)
         ]
         table = Loaded(file=Path("/official/test.parquet"), rows=rows, audit=[])
-        loader = SimpleNamespace(load_rows=lambda folder, split, settings: table)
+        loader = SimpleNamespace(__name__="made", HUB_FILES=["test"], load_rows=lambda folder, split, settings: table)
         monkeypatch.setattr(build_manifest.plugins, "load_module", lambda module: loader)
         return _build(tmp_path, tmp_path / "out")
 

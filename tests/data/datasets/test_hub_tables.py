@@ -2,8 +2,8 @@ import hashlib
 
 import pytest
 
-from dualread.data.datasets import _hub_tables
 from dualread.data.datasets._hub_tables import answer_type, read_rows
+from dualread.data.tables import parquet
 from tests.data.datasets.tables import write_tables
 
 
@@ -29,7 +29,7 @@ def test_an_id_does_not_depend_on_the_order_of_the_rows(tmp_path):
 
 
 def test_rows_are_numbered_through_all_tables_and_equal_images_are_one_object(tmp_path, monkeypatch):
-    monkeypatch.setattr(_hub_tables, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(parquet, "_BATCH", 2)
     write_tables(tmp_path, "train", [(b"one", f"q{i}", "x") for i in range(5)], [(b"two", "q5", "x")])
     write_tables(tmp_path, "test", [(b"one", "q6", "x"), (b"two", "q7", "x")])
     rows = read_rows(tmp_path, ["train", "test"])

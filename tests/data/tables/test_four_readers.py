@@ -11,7 +11,8 @@ import pytest
 from dualread.apps.evaluate.tables import LogOptions, read_tables
 from dualread.apps.new.data import look
 from dualread.apps.score.lines import read_rows
-from dualread.data.datasets.table import load_rows
+from dualread.data.datasets import table
+from dualread.data.datasets.base import load
 from dualread.data.tables.contract import TableOptions
 from dualread.errors import DataError
 
@@ -136,7 +137,7 @@ def by_loader(path):
     settings = {"files": {"rows": path.name}, "columns": _ONLY_NAMED}
     found = []
     for split in ("train", "validation", "test"):
-        found += load_rows(path.parent, split, settings).rows
+        found += load(table, path.parent, split, settings).rows
     return [(row.official_id, row.question, list(row.reference_answers)) for row in found]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from dualread import limits
 from dualread.data.datasets.base import (
+    MAYBE_TEXT,
     TEXT,
     Allowed,
     Loaded,
@@ -21,16 +22,14 @@ from dualread.data.datasets.base import (
     Row,
     askable,
     check_records,
-    checked_request,
     is_texts,
     lower,
     read_json,
     unlabeled,
 )
-from dualread.errors import ConfigError, DataError
-from dualread.schema.base import Section, Wire
+from dualread.errors import ConfigError
+from dualread.schema.base import Section
 
-_FILES = {"train": "train_vqa_data.json", "validation": "valid_vqa_data.json", "test": "test_vqa_data.json"}
 HUB_FILES = {
     "train": ("metadata/train_vqa_data.json",),
     "validation": ("metadata/valid_vqa_data.json",),
@@ -47,7 +46,7 @@ TERMS = (
 
 _FIELDS = {
     **dict.fromkeys(("question", "correct_answer"), TEXT),
-    "task_name": Allowed(lambda value: value is None or isinstance(value, str), "text"),
+    "task_name": MAYBE_TEXT,
     "options": Allowed(is_texts, "a list of texts"),
     "ImagePath": Allowed(
         lambda views: is_texts(views) and views and not limits.leaves_folder(views[0].removeprefix("../")),
@@ -63,21 +62,12 @@ class Settings(Section):
     """The folder that holds deid_png/, inside the source folder."""
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the rows of `split` that have four different options, one of them gold, in the order of the file.
-
-    Raises:
-        ConfigError: There is no such split or setting, or `images` is a path outside the source folder.
-        DataError: The file is missing or not an object of objects, or a row lacks a key, has a value that the format
-            does not allow, or names an image outside the folder; the message lists up to ten rows.
-    """
-    images = checked_request("rexvqa", split, _FILES, settings, Settings).images
-    if limits.leaves_folder(images):
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+    """Return the rows of `split` that have four different options, one of them gold, in the order of the file."""
+    if limits.leaves_folder(images := settings.images):
         raise ConfigError(f"rexvqa: settings.images is {images!r}, expected a folder inside the source folder.")
-    file = folder / "metadata" / _FILES[split]
-    if not file.is_file():
-        raise DataError(f"{file}: no such file. Expected the official files: metadata/*_vqa_data.json and deid_png/.")
-    records = read_json(file, dict)
+    file = folder / HUB_FILES[split][0]
+    records = read_json(file, dict, "metadata/*_vqa_data.json and deid_png/")
     check_records(((file, key, record) for key, record in records.items()), _FIELDS)
     root = folder.absolute() / images
     rows = [_row(root, i, key, record) for i, (key, record) in enumerate(records.items())]

@@ -18,15 +18,13 @@ from dualread.data.datasets.base import (
     Picture,
     Row,
     check_records,
-    checked_request,
     path_below,
     read_json,
     word_of,
 )
 from dualread.errors import DataError
-from dualread.schema.base import Section, Wire
+from dualread.schema.base import Section
 
-_FILES = {"train": ("train.json",), "validation": ("validation.json", "validate.json"), "test": ("test.json",)}
 FAMILIES = ("abnormality", "color", "knowledge", "modality", "organ", "plane", "position", "quantity", "shape", "size")
 HUB_FILES = {
     "train": ("train.json", "imgs.zip"),
@@ -58,17 +56,10 @@ class Settings(Section):
     """Value of `q_lang` that a question has to have."""
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the rows of `split` whose `q_lang` is the setting `language`, in the order of the file.
-
-    Raises:
-        ConfigError: There is no such split or setting.
-        DataError: The file is missing or not a list of objects, no row has the language, or a row lacks a key or has a
-            value that the format does not allow; the message lists up to ten rows.
-    """
-    language = checked_request("slake", split, _FILES, settings, Settings).language
-    file = _find(folder, split)
-    records = read_json(file, list)
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+    """Return the rows of `split` whose `q_lang` is the setting `language`, in the order of the file."""
+    file, language = _find(folder, split), settings.language
+    records = read_json(file, list, "*.json beside imgs/")
     check_records(((file, i, record) for i, record in enumerate(records)), {"q_lang": Allowed(TEXT.holds, "en or zh")})
     chosen = [(i, record) for i, record in enumerate(records) if record["q_lang"] == language]
     if not chosen:
@@ -85,11 +76,9 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
 
 
 def _find(folder: Path, split: str) -> Path:
-    files = [folder / name for name in _FILES[split] if (folder / name).is_file()]
-    if not files:
-        expected = " or ".join(_FILES[split])
-        raise DataError(f"{folder}: no {expected}. Expected the official SLAKE files: *.json beside imgs/.")
-    if len({file.read_bytes() for file in files}) > 1:
+    names = [name for name in HUB_FILES[split] if name.endswith(".json")]
+    files = [folder / name for name in names if (folder / name).is_file()] or [folder / names[0]]
+    if len(files) > 1 and len({file.read_bytes() for file in files}) > 1:
         raise DataError(
             f"{folder}: {' and '.join(f.name for f in files)} differ, expected one of them or two equal files."
             " Delete the wrong one."

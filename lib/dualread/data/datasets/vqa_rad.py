@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dualread.data.datasets._hub_tables import has_tables, read_rows
+from dualread.data.datasets._hub_tables import read_rows
 from dualread.data.datasets.base import (
     TEXT,
     Allowed,
@@ -29,13 +29,12 @@ from dualread.data.datasets.base import (
     Picture,
     Row,
     check_records,
-    checked_request,
     path_below,
     read_json,
     word_of,
 )
-from dualread.errors import ConfigError, DataError
-from dualread.schema.base import Listed, Section, Wire
+from dualread.errors import DataError
+from dualread.schema.base import Listed, Section
 
 HUB_FILES = {"test": ("data/train-*.parquet", "data/test-*.parquet")}
 DOWNLOAD_GB = 0.03
@@ -44,7 +43,11 @@ TERMS = (
     "and VQA_RAD Image Folder). The hub's flaviagiammarino/vqa-rad has neither ids nor answer types."
 )
 
-_SPLITS = ("train", "test")
+NEVER_FITTED = (
+    " VQA-RAD is never fitted on: 202 of the 203 images of its official test split occur in its train split too. To"
+    " choose among the questions, set settings.official_splits."
+)
+
 _LISTS = ("VQA_RAD Dataset Public.json", "VQA_RAD_Dataset_Public.json")
 _IMAGE_FOLDERS = ("VQA_RAD Image Folder", "VQA_RAD_Image_Folder", "images")
 _FAMILIES = ("abn", "attrib", "color", "count", "modality", "organ", "other", "plane", "pos", "pres", "size")
@@ -72,17 +75,11 @@ class Settings(Section):
     """Official splits whose questions are read."""
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the questions of the setting `official_splits`, in the order of the official list.
-
-    Raises:
-        ConfigError: `split` is not "test", or a setting is unknown.
-        DataError: There is neither the official list nor the hub's tables, a file cannot be read, or a row lacks a key
-            or has a value that the format does not allow; the message lists up to ten rows.
-    """
-    wanted = _wanted(split, settings)
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+    """Return the questions of the setting `official_splits`, in the order of the official list."""
+    wanted = settings.official_splits
     file = next((folder / name for name in _LISTS if (folder / name).is_file()), None)
-    if file is None and not has_tables(folder):
+    if file is None and not any((folder / "data").glob("*.parquet")):
         raise DataError(f"{folder}: no {_LISTS[0]} and no data/*.parquet. Expected the files of osf.io/89kps.")
     rows, layout = _from_tables(folder) if file is None else _from_list(folder, file)
     distinct: dict[tuple, tuple[int, str, Row]] = {}
@@ -103,20 +100,10 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     return Loaded(file=file or folder / "data", rows=chosen, audit=audit)
 
 
-def _wanted(split: str, settings: Wire) -> Sequence[str]:
-    if split in ("train", "validation"):
-        raise ConfigError(
-            f"vqa_rad: no split named {split!r}. Known: test. VQA-RAD is never fitted on: 202 of the 203 images of its "
-            "official test split occur in its train split too. To choose among the questions, set "
-            "settings.official_splits."
-        )
-    return checked_request("vqa_rad", split, HUB_FILES, settings, Settings).official_splits
-
-
 def _from_tables(folder: Path) -> tuple[list[tuple[str, Row]], str]:
     rows = [
         (official, replace(row, reference_answers=_accepted(row.reference_answers[0])))
-        for official, row in read_rows(folder, _SPLITS)
+        for official, row in read_rows(folder, ("train", "test"))
     ]
     return rows, "the hub's tables have no ids and no answer types: ids are digests; closed means answered yes or no"
 
@@ -126,7 +113,7 @@ def _from_list(folder: Path, file: Path) -> tuple[list[tuple[str, Row]], str]:
     images = next((folder / name for name in _IMAGE_FOLDERS if (folder / name).is_dir()), None)
     if images is None:
         raise DataError(f"{folder}: no image folder. Expected {_IMAGE_FOLDERS[0]} of osf.io/89kps beside {file.name}.")
-    records = read_json(file, list)
+    records = read_json(file, list, "those of osf.io/89kps")
     check_records(((file, i, record) for i, record in enumerate(records)), _FIELDS, "qid")
     splits = ["test" if record["phrase_type"].startswith("test_") else "train" for record in records]
     rows = [_row(images.absolute(), i, record) for i, record in enumerate(records)]

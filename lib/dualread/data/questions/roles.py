@@ -58,16 +58,9 @@ def patient_id(dataset: str, patient: str | None) -> str | None:
 
 
 def assign_roles(cluster_ids: Iterable[str], roles: str | Mapping[str, float], seed: int) -> dict[str, str]:
-    """Return the role of every cluster id.
+    """Return the role of every cluster id; `roles` is one role for all, or the fraction of the clusters in each.
 
-    Args:
-        cluster_ids: Identities of the clusters; repetitions are ignored.
-        roles: One role for all clusters, or the fraction of the clusters in each role.
-        seed: Determines the order of the clusters.
-
-    Raises:
-        ConfigError: A role is unknown, a fraction is not in (0, 1], or the fractions do not add up to 1.
-        DataError: There are so few clusters that a role would get none.
+    A DataError says that there are so few clusters that a role would get none.
     """
     unique = sorted(set(cluster_ids))
     if isinstance(roles, str):
@@ -125,13 +118,8 @@ def summarize(
 ) -> pl.DataFrame:
     """Return a `data` table of one split, with one row per role, in the order of `ROLES`.
 
-    Args:
-        manifest: The table of questions of the split.
-        audit: The audit that `build.build` returned with it; its first step starts from the
-            official file.
-        pairs: The pairs of the split, each counted in the role of its source; None if the study asks for no pairs.
-        pair_audit: The audit that `dualread.data.donors.pair` returned with them; None if there are no pairs.
-        manifest_sha256: Digest of the table of questions.
+    The first step of its `audit` starts from the official file. `pairs`, each counted in the role of its source, and
+    `pair_audit` are those of `donors.pair`; None if the study asks for no pairs.
     """
     rule = None if pair_audit is None else pair_audit["rule"][0]
     by_image = unit_of(manifest) == "image"

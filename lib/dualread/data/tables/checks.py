@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import polars as pl
 
@@ -42,27 +41,14 @@ def shown_rows(rows: Sequence[int] | pl.Series, texts: Sequence[str | None] | pl
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedTable:
+class CheckedTable(RawTable):
     """A table with the declared columns that it has, each with its type, and int64 `row`; references are lists.
 
-    Attributes:
-        source: The file, or a word for a table in memory.
-        frame: The columns. Each row has `confidence`, and `is_score` says whether it is one of which only the order
-            counts.
-        columns: The names of all columns in the file.
-        user_names: {declared name: name in the file}, where the user said so.
-        notes: Sentences about how the table was read.
-        left_out: {why: number of rows}.
-        separator: Of the cells of a .csv.
+    Each row of `frame` has `confidence`, and `is_score` says whether it is one of which only the order counts.
+    `user_names` is {declared name: name in the file}, where the user said so.
     """
 
-    source: Path | str
-    frame: pl.DataFrame
-    columns: tuple[str, ...]
     user_names: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    separator: str | None = None
 
     def has(self, *names: str) -> bool:
         """Whether the table has all of these columns."""
@@ -109,18 +95,10 @@ def checked(
     is_graded: bool = True,
     claims: Callable[[CheckedTable], CheckedTable] | None = None,
 ) -> CheckedTable:
-    """Bring a table's columns under the declared names, and check each one.
+    """Bring a table's columns under the declared names (ANSWERS or PAIRS), and check each one.
 
-    Args:
-        table: With the columns that `options.reads`.
-        declared: ANSWERS or PAIRS.
-        options: What the user says.
-        is_graded: Whether rows without a reference, or a verdict, are refused or left out.
-        claims: What names the claims of a table, before rows are left out; None if rows are read as answers only.
-
-    Raises:
-        DataError: A column or a value is not as declared.
-        ConfigError: `options` names a column of options that the table does not have.
+    `is_graded` says whether rows without a reference, or a verdict, are refused or left out. `claims` names the claims
+    of a table, before rows are left out; None if rows are read as answers only.
     """
     prefix = "" if declared is ANSWERS else "donor_"
     names, has_claims = options.names(declared), claims is not None and options.has_claims(table.columns)
@@ -130,15 +108,7 @@ def checked(
     if table.rows.is_empty():
         raise DataError(f"{table.source}: has no rows. Found the columns {', '.join(table.columns[:20]) or 'none'}.")
     _refuse_misspelled(table, unread, {*known, *(() if claims is None else [CLAIM])} - {*options.columns})
-    answers = CheckedTable(
-        source=table.source,
-        frame=_renamed(table, names, options),
-        columns=table.columns,
-        user_names=names,
-        notes=table.notes,
-        left_out=table.left_out,
-        separator=table.separator,
-    )
+    answers = CheckedTable(**{**vars(table), "frame": _renamed(table, names, options), "user_names": names})
     if options.missing:
         texts = pl.selectors.string() - pl.selectors.by_name("question", require_all=False)
         answers = answers.with_column(texts.replace(dict.fromkeys(options.missing)))
