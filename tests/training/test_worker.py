@@ -149,9 +149,9 @@ def calibration_reward(found, *, groups, gamma):
 def test_an_assignment_survives_conversion_to_text(tmp_path):
     names = ("checkpoint", "facts", "manifest", "images", "out", "scratch")
     sent = Assignment(spec=specs.training(), checkpoints=None, **{name: tmp_path / name for name in names})
-    assert Assignment.from_json(sent.to_json()) == sent
+    assert Assignment.model_validate_json(sent.to_json()) == sent
     sent = changed(sent, checkpoints=tmp_path)
-    assert Assignment.from_json(sent.to_json()) == sent
+    assert Assignment.model_validate_json(sent.to_json()) == sent
 
 
 def recorded(folder):

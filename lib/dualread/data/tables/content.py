@@ -74,7 +74,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def encoding_of(path: Path) -> str:
-    """Return how a file of text, all of which is looked through, is decoded: utf-8-sig, utf-16 by its mark, or cp1252."""
+    """Return how a file of text, all of which is read, is decoded: utf-8-sig, utf-16 by its mark, or cp1252."""
     with unpacked(path) as stream:
         start = stream.peek(4)[:4]
     for magic, what in _FOREIGN.items():

@@ -19,13 +19,7 @@ INVALID_CONFIDENCE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The parsed and graded completion.
-
-    Attributes:
-        completion: The generated text.
-        parsed: What the contract finds in it.
-        correct: Whether the answer is correct.
-    """
+    """A completion's text, what the contract finds in it (`parsed`), and whether its answer is correct."""
 
     completion: str
     parsed: Parsed
@@ -48,12 +42,7 @@ class Verdict:
 
 
 def verdicts(completions: Sequence[str], reference_answers: Sequence[Sequence[str]], contract: str) -> list[Verdict]:
-    """Parse each completion by `contract`, and grade it against its own reference answers.
-
-    Raises:
-        ValueError: The sequences differ in length, or the reference answers of a completion are a string instead of a
-            sequence of strings.
-    """
+    """Parse each completion by `contract`, and grade it against its own reference answers."""
     if len(completions) != len(reference_answers):
         raise ValueError(
             f"rewards: {len(completions)} completions but {len(reference_answers)} sets of reference answers. Expected"
@@ -74,15 +63,7 @@ def _verdict(completion: str, references: Sequence[str], parse: Callable[[str], 
 
 
 def checked(values: Sequence[Any], questions: Sequence[str]) -> list[float]:
-    """Return the rewards of completions, which have to be one finite number each.
-
-    Args:
-        values: What a reward plugin has returned.
-        questions: Name of the question of each completion.
-
-    Raises:
-        TrainingError: There is another number of them, or one is None, not a number, infinite, or too large.
-    """
+    """Return the rewards of completions, which have to be one finite number for each of the `questions`."""
     if len(values) != len(questions):
         raise TrainingError(
             f"training: the reward gave {len(values)} values for {len(questions)} completions. Expected one for each."
