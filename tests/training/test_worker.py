@@ -11,17 +11,11 @@ import pytest
 from tests import specs
 from tests.specs import changed
 
-from dualread import plugins
 from dualread.errors import ConfigError, DualReadError
 from dualread.seeding import derive_seed
 from dualread.training import worker
 from dualread.training.job import Assignment
 from dualread.training.trainer import training_order
-
-
-def test_worker_is_not_listed_as_an_algorithm():
-    assert {"grpo", "dcpo"} <= set(plugins.known("training"))
-    assert "worker" not in plugins.known("training")
 
 
 def test_every_process_runs_once_with_one_thread_and_a_local_meeting_point(module, tmp_path):

@@ -21,7 +21,7 @@ ROWS = {
         *({"qid": None}, {"qid": "x1"}, {"qid": True}, {"answer": None}, {"answer": True}, {"question": 5}),
         *({"image_organ": None}, {"answer_type": "HALF"}, {"phrase_type": "test"}),
         *({"question_type": "WEATHER, PRES"}, {"image_name": "../synpic1.jpg"}, {"image_name": "/etc/passwd"}),
-        *({"image_name": ".."}, {"image_name": ""}),
+        *({"image_name": ".."}, {"image_name": ""}, {"image_name": "..\\synpic1.jpg"}),
     ],
     "omnimedvqa": [
         *({"question": None}, {"gt_answer": 3}, {"option_B": 3}, {"modality_type": []}, {"question_id": 7}),

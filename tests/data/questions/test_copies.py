@@ -125,12 +125,3 @@ def test_real_images_are_no_copies_of_each_other_and_their_copies_are_found():
     assert {(i, j) for i, j, *_ in copies(mirrored, np.arange(2 * n), mirrored=True)} == {(i, i + n) for i in range(n)}
     assert len(images) == 96
     assert found == {(i, j) for i in range(3 * n) for j in range(i + 1, 3 * n) if i % n == j % n}
-
-
-def test_many_pictures_are_compared_in_parts(monkeypatch):
-    images = [picture(seed, 64, 64) for seed in range(9)]
-    thumbnails = _thumbnails(*images, *images)
-    expected = sorted(copies(thumbnails, np.arange(18)))
-    assert [(i, j) for i, j, *_ in expected] == [(i, i + 9) for i in range(9)]
-    monkeypatch.setattr("dualread.data.questions.copies._CHUNK", 2)
-    assert sorted(copies(thumbnails, np.arange(18))) == expected

@@ -187,18 +187,6 @@ def test_columns_that_are_not_wanted_are_named_and_not_read(tmp_path, suffix, us
     assert table.rows.to_list() == [1, 2]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_encodings(tmp_path, encoding):
-    read = read_file(wrote(tmp_path, "a;b\nRöntgen;Läsion\n", encoding=encoding))
-    assert (read.frame.rows(), read.separator) == ([("Röntgen", "Läsion")], ";")
-    notes = {"cp1252": ("read as semicolons, windows-1252",), "utf-16": ("read as semicolons, utf-16",)}
-    assert read.notes == notes.get(encoding, ())
-
-
-def test_a_key_of_json_may_be_empty(tmp_path):
-    assert read_file(wrote(tmp_path, json.dumps([{"": "x", "a": "1"}]), "mine.json")).columns == ("", "a")
-
-
 @pytest.mark.parametrize("name", ["mine.jsonl", "mine.csv", "mine.parquet"])
 def test_equal_texts_are_one_object(tmp_path, name):
     frame = pl.DataFrame({"question": ["Where is it?"] * 2})
