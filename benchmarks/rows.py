@@ -122,7 +122,7 @@ def make_manifest(folder: Path) -> Step:
 
 
 def _file(row: Row) -> ImageFile:
-    return ImageFile(file=row.image_name, sha256=row.image_name, pixel_sha256=row.image_name, thumbnail=b"")
+    return ImageFile(file=row.image_name, pixel_sha256=row.image_name, thumbnail=b"")
 
 
 def pair(folder: Path) -> Step:

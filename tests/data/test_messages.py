@@ -50,10 +50,6 @@ TABLES = {
 }
 LINES = '{"a": 1}\n[1]\n{"a": 1\nnull\n{"a": 1, "a": 2}\n'
 ROLES = {
-    "roles: unknown": "fitting",
-    "roles: an unknown one of two": {"fit": 0.5, "train": 0.5},
-    "roles: less than 1": {"fit": 0.7, "stop": 0.1},
-    "roles: a share of 0": {"fit": 1.0, "stop": 0.0},
     "roles: a share of no image": {"fit": 0.9, "stop": 0.1},
 }
 JSON_FILES = {

@@ -24,7 +24,6 @@ from dualread.errors import DataError
 
 # Pillow knows forty more. Some start a program (EPS: Ghostscript), most are hardly ever read by anyone.
 FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
-# Pillow's own limit against decompression bombs, fixed here because other libraries may change Pillow's setting.
 FEW_LEVELS = 4
 _LITTLE_CONTRAST = 16  # of 255
 _DARK_COLOR = 64  # of 255

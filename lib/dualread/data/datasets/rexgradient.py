@@ -11,17 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread import limits
+from dualread.data.datasets import base
 from dualread.data.datasets._reports import report_row, reportable, shown
-from dualread.data.datasets.base import (
-    MAYBE_TEXT,
-    Allowed,
-    Loaded,
-    Picture,
-    Row,
-    check_records,
-    is_texts,
-    read_json,
-)
 from dualread.data.datasets.settings import ViewedReportSettings
 
 HUB_FILES = {
@@ -38,13 +29,17 @@ TERMS = (
 )
 
 _FIELDS = {
-    "Findings": MAYBE_TEXT,
-    "Impression": MAYBE_TEXT,
-    "ImagePath": Allowed(
-        lambda paths: is_texts(paths) and not any(limits.leaves_folder(path.removeprefix("../")) for path in paths),
+    "Findings": base.MAYBE_TEXT,
+    "Impression": base.MAYBE_TEXT,
+    "ImagePath": base.Allowed(
+        lambda paths: (
+            base.is_texts(paths) and not any(limits.leaves_folder(path.removeprefix("../")) for path in paths)
+        ),
         "a list of paths inside ../deid_png",
     ),
-    "ImageViewPosition": Allowed(lambda value: value is None or isinstance(value, list), "a list of texts or nulls"),
+    "ImageViewPosition": base.Allowed(
+        lambda value: value is None or isinstance(value, list), "a list of texts or nulls"
+    ),
 }
 
 
@@ -52,21 +47,21 @@ class Settings(ViewedReportSettings):
     """What is asked, which sections are the reference, and which views are shown."""
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Settings) -> base.Loaded:
     """Return a row per study of `split` that has images and a reference report, in the order of the file."""
     file = folder / HUB_FILES[split][0]
-    records = read_json(file, dict, "metadata/*.json and deid_png/")
-    check_records(((file, key, record) for key, record in records.items()), _FIELDS)
+    records = base.read_json(file, dict, "metadata/*.json and deid_png/")
+    base.check_records(((file, key, record) for key, record in records.items()), _FIELDS)
     rows = [_row(folder.absolute(), k, key, record, settings) for k, (key, record) in enumerate(records.items())]
     kept, audit = reportable(rows, settings.sections)
-    return Loaded(file=file, rows=kept, audit=audit)
+    return base.Loaded(file=file, rows=kept, audit=audit)
 
 
-def _row(root: Path, k: int, key: str, record: Mapping[str, Any], settings: Settings) -> Row:
+def _row(root: Path, k: int, key: str, record: Mapping[str, Any], settings: Settings) -> base.Row:
     paths = [path.removeprefix("../") for path in record["ImagePath"]]
     positions = [str(position or "") for position in record["ImageViewPosition"] or []]
     positions += [""] * (len(paths) - len(positions))
-    images = zip(positions, (Picture(root / path, path) for path in paths), strict=False)
+    images = zip(positions, (base.Picture(root / path, path) for path in paths), strict=False)
     texts = {section: record[section.capitalize()] for section in ("findings", "impression")}
     report = {section: [] if (text or "").strip().lower() == "none" else [text] for section, text in texts.items()}
     patient = paths[0].split("/")[1] if paths and paths[0].startswith("deid_png/") else None

@@ -13,20 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread import limits
-from dualread.data.datasets.base import (
-    MAYBE_TEXT,
-    TEXT,
-    Allowed,
-    Loaded,
-    Picture,
-    Row,
-    askable,
-    check_records,
-    is_texts,
-    lower,
-    read_json,
-    unlabeled,
-)
+from dualread.data.datasets import base
 from dualread.errors import ConfigError
 from dualread.schema.base import Section
 
@@ -45,11 +32,11 @@ TERMS = (
 
 
 _FIELDS = {
-    **dict.fromkeys(("question", "correct_answer"), TEXT),
-    "task_name": MAYBE_TEXT,
-    "options": Allowed(is_texts, "a list of texts"),
-    "ImagePath": Allowed(
-        lambda views: is_texts(views) and views and not limits.leaves_folder(views[0].removeprefix("../")),
+    **dict.fromkeys(("question", "correct_answer"), base.TEXT),
+    "task_name": base.MAYBE_TEXT,
+    "options": base.Allowed(base.is_texts, "a list of texts"),
+    "ImagePath": base.Allowed(
+        lambda views: base.is_texts(views) and views and not limits.leaves_folder(views[0].removeprefix("../")),
         "a list of one or more paths, the first of them inside ../deid_png",
     ),
 }
@@ -62,33 +49,33 @@ class Settings(Section):
     """The folder that holds deid_png/, inside the source folder."""
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Settings) -> base.Loaded:
     """Return the rows of `split` that have four different options, one of them gold, in the order of the file."""
     if limits.leaves_folder(images := settings.images):
         raise ConfigError(f"rexvqa: settings.images is {images!r}, expected a folder inside the source folder.")
     file = folder / HUB_FILES[split][0]
-    records = read_json(file, dict, "metadata/*_vqa_data.json and deid_png/")
-    check_records(((file, key, record) for key, record in records.items()), _FIELDS)
+    records = base.read_json(file, dict, "metadata/*_vqa_data.json and deid_png/")
+    base.check_records(((file, key, record) for key, record in records.items()), _FIELDS)
     root = folder.absolute() / images
     rows = [_row(root, i, key, record) for i, (key, record) in enumerate(records.items())]
-    kept, audit = askable(rows, "correct_answer is not the letter of an option")
-    return Loaded(file=file, rows=kept, audit=audit)
+    kept, audit = base.askable(rows, "correct_answer is not the letter of an option")
+    return base.Loaded(file=file, rows=kept, audit=audit)
 
 
-def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> Row:
-    options = unlabeled(record["options"])
+def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> base.Row:
+    options = base.unlabeled(record["options"])
     gold = dict(zip("ABCD", options, strict=False)).get(record["correct_answer"].strip())
     image = record["ImagePath"][0].removeprefix("../")
-    return Row(
+    return base.Row(
         official_id=key,
         question=record["question"],
         reference_answers=() if gold is None else (gold,),
         answer_type="closed",
-        content_family=lower(record.get("task_name")),
+        content_family=base.lower(record.get("task_name")),
         options=tuple(options),
         modality="x-ray",
         location="chest",
-        images=(Picture(root / image, image),),
+        images=(base.Picture(root / image, image),),
         source_row=source_row,
         patient=image.split("/")[1] if image.startswith("deid_png/") else None,
     )

@@ -17,7 +17,7 @@ SIDE = 64  # of a thumbnail
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFile:
-    """One official image: its copy `file` (relative to the artifact) with the digests of its bytes and of its pixels.
+    """One official image, whose copy `file` (relative to the artifact) is named by the digest of its bytes.
 
     The copy is `rendered` if it is a PNG of what is shown, because the file alone does not say it, or is DICOM. A
     `linked` image is behind a link out of the folder of the data set. Others are as in `images.Decoded`; notes and
@@ -25,7 +25,6 @@ class ImageFile:
     """
 
     file: str
-    sha256: str
     pixel_sha256: str
     thumbnail: bytes
     private: bool = False
@@ -74,10 +73,8 @@ class Pictures:
     def _read(self, image: Path | bytes) -> ImageFile:
         decoded = self._shown(image)
         copy, suffix = _copy(image, decoded)
-        sha256 = hashlib.sha256(copy).hexdigest()
         return ImageFile(
-            file=f"images/{sha256}{suffix}",
-            sha256=sha256,
+            file=f"images/{hashlib.sha256(copy).hexdigest()}{suffix}",
             pixel_sha256=pixel_sha256(decoded.image),
             thumbnail=thumbnail(decoded.image),
             private=decoded.private,

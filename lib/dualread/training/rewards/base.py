@@ -1,7 +1,7 @@
 """The verdict on a completion, from the parser and grader of `dualread.grading`; every reward starts from it."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,23 +43,12 @@ class Verdict:
 
 def verdicts(completions: Sequence[str], reference_answers: Sequence[Sequence[str]], contract: str) -> list[Verdict]:
     """Parse each completion by `contract`, and grade it against its own reference answers."""
-    if len(completions) != len(reference_answers):
-        raise ValueError(
-            f"rewards: {len(completions)} completions but {len(reference_answers)} sets of reference answers. Expected"
-            " one set per completion."
-        )
     parse = plugins.load("contracts", contract).parse  # the spec of a training names it, too
-    return [_verdict(text, references, parse) for text, references in zip(completions, reference_answers, strict=True)]
-
-
-def _verdict(completion: str, references: Sequence[str], parse: Callable[[str], Parsed]) -> Verdict:
-    if isinstance(references, str):
-        raise ValueError(
-            f"rewards: reference answers {references!r} are a string. Expected a sequence of strings, such as"
-            f" [{references!r}]."
-        )
-    parsed = parse(completion)
-    return Verdict(completion=completion, parsed=parsed, correct=is_correct(parsed.answer, references))
+    rows = zip(completions, map(parse, completions), reference_answers, strict=True)
+    return [
+        Verdict(completion=text, parsed=parsed, correct=is_correct(parsed.answer, references))
+        for text, parsed, references in rows
+    ]
 
 
 def checked(values: Sequence[Any], questions: Sequence[str]) -> list[float]:
