@@ -12,7 +12,9 @@ def test_the_corpus_has_views_of_each_image_and_answers_that_other_images_have(t
         folder.mkdir()
     phantom = specs.phantom(images={"train": 6, "validation": 1, "test": 1}, questions_per_image=6)
     draw_phantom.compute(phantom, {}, folders["phantom"])
-    build_manifest.compute(specs.manifest(split="train", roles="fit"), {"source": folders["phantom"]}, folders["manifest"])
+    build_manifest.compute(
+        specs.manifest(split="train", roles="fit"), {"source": folders["phantom"]}, folders["manifest"]
+    )
     corpus = slake.open_corpus(slake.Settings(size=32, augmentations=2, held_out=1), folders["manifest"], 0)
     assert [len(subject.views) for subject in corpus.training] == [3] * 6
     assert corpus.held_out == corpus.training[:1]
