@@ -8,13 +8,11 @@ import sys
 
 import polars as pl
 import pytest
-from tests import specs
 from tests.specs import changed
 
 from dualread.errors import ConfigError, DualReadError
 from dualread.seeding import derive_seed
 from dualread.training import worker
-from dualread.training.job import Assignment
 from dualread.training.trainer import training_order
 
 
@@ -138,14 +136,6 @@ def calibration_reward(found, *, groups, gamma):
     _record("groups", groups)
     return [-float(len(verdict.completion)) for verdict in found]
 """
-
-
-def test_an_assignment_survives_conversion_to_text(tmp_path):
-    names = ("checkpoint", "facts", "manifest", "images", "out", "scratch")
-    sent = Assignment(spec=specs.training(), checkpoints=None, **{name: tmp_path / name for name in names})
-    assert Assignment.model_validate_json(sent.to_json()) == sent
-    sent = changed(sent, checkpoints=tmp_path)
-    assert Assignment.model_validate_json(sent.to_json()) == sent
 
 
 def recorded(folder):

@@ -74,6 +74,8 @@ READ = {
     "lines.json": lines(ROWS),
     "list.json": json.dumps(objects(ROWS), indent=1),
     "columns.json": json.dumps({name: [row[k] for row in ROWS] for k, name in enumerate(COLUMNS)}),
+    "pandas.json": json.dumps({name: {i: row[k] for i, row in enumerate(ROWS)} for k, name in enumerate(COLUMNS)}),
+    "mark.json.gz": gzip.compress(("\ufeff" + json.dumps(objects(ROWS))).encode()),
     "table.parquet": parquet(),
     "packed.parquet.gz": gzip.compress(parquet()),
     "lists.parquet": parquet(reference_answers=[[row[4]] for row in ROWS]),
