@@ -30,14 +30,9 @@ _SHOWN = 5  # rows that an error names
 _LONGEST = 80  # characters of a value that an error shows
 
 
-def shown_rows(rows: Sequence[int] | pl.Series, texts: Sequence[str | None] | pl.Series) -> str:
-    """Return the first rows with their values, as messages show them."""
-    cells = (
-        "empty" if text is None else repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
-        for text in texts
-    )
-    shown = [f"row {row}: {cell}" for row, cell in zip(rows[:_SHOWN], cells, strict=False)]
-    return ", ".join(shown) + (", ..." if len(rows) > _SHOWN else "")
+def _shown(text: str | None) -> str:
+    """Return a value as messages show it."""
+    return "empty" if text is None else repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +74,12 @@ class CheckedTable(RawTable):
     def refuse(self, column: str, wrong: pl.Series, texts: pl.Series, expected: str) -> None:
         """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first rows and their texts."""
         if n := int(wrong.sum()):
-            shown = shown_rows(self.frame["row"].filter(wrong), texts.filter(wrong))
+            rows = zip(self.frame["row"].filter(wrong)[:_SHOWN], texts.filter(wrong), strict=False)
+            shown = ", ".join([f"row {row}: {_shown(text)}" for row, text in rows] + ["..."] * (n > _SHOWN))
             raise self.error(f"{self.column(column)} is wrong in {n} of {len(wrong)} rows: {shown}; {expected}.")
 
-    def with_column(self, values: pl.Series | pl.Expr, *notes: str) -> "CheckedTable":
-        """Return the table with a column replaced, and further notes."""
+    def with_column(self, values: pl.Series | pl.Expr | Sequence[pl.Expr], *notes: str) -> "CheckedTable":
+        """Return the table with a column, or several, replaced, and further notes."""
         return replace(self, frame=self.frame.with_columns(values), notes=(*self.notes, *notes))
 
 
@@ -210,8 +206,8 @@ def _with_references(table: CheckedTable, column: str, options: TableOptions) ->
         lists = pl.concat_list(text) if separator is None else text.str.split(separator)
         table = table.with_column(pl.when(text.is_not_null()).then(lists).alias(column))
     stripped = pl.element().str.strip_chars().replace("", None).drop_nulls()
-    table = table.with_column(pl.col(column).list.eval(stripped))
-    return table.with_column(pl.when(pl.col(column).list.len() > 0).then(pl.col(column)).alias(column))
+    lists = pl.col(column).list.eval(stripped)
+    return table.with_column(pl.when(lists.list.len() > 0).then(lists).alias(column))
 
 
 def _with_every_reference(table: CheckedTable, column: str, options: TableOptions) -> CheckedTable:
@@ -254,15 +250,12 @@ def _with_confidence(table: CheckedTable, prefix: str, options: TableOptions) ->
         if table.has(column.name):
             table = _typed(table, column, options)
     methods = "method" if table.has("method") else pl.lit(0)
-    of_score = pl.lit(table.has(score))
-    if table.has(confidence, score):
-        of_score = pl.col(confidence).is_null() & pl.col(score).is_not_null()
-    table = table.with_column(of_score.alias("is_score"))
-    if table.has(score):
-        values = pl.coalesce(confidence, score) if table.has(confidence) else pl.col(score)
-        table = table.with_column(values.alias(confidence))
-        if table.frame["is_score"].any():
-            table = replace(table, notes=(*table.notes, f"only the order of {table.column(score)} counts"))
+    both = pl.col(confidence).is_null() & pl.col(score).is_not_null()
+    of_score = both if table.has(confidence, score) else pl.lit(table.has(score))
+    value = pl.coalesce(name for name in (confidence, score) if table.has(name))
+    table = table.with_column([of_score.alias("is_score"), value.alias(confidence)])
+    if table.frame["is_score"].any():
+        table = table.with_column([], f"only the order of {table.column(score)} counts")
     if table.has(f"{prefix}answer"):
         absent = pl.col(confidence).is_null() & ~_has_answer(table.frame[f"{prefix}answer"])
         absent &= ~pl.col(f"{prefix}correct") if table.has(f"{prefix}correct") else pl.lit(True)
@@ -270,11 +263,10 @@ def _with_confidence(table: CheckedTable, prefix: str, options: TableOptions) ->
             is_score = pl.col("is_score").any().over(methods)
             least = pl.when(is_score).then(pl.col(confidence).min().over(methods)).otherwise(0.0)
             note = f"{n} of {len(table.frame)} rows have no answer and no confidence: less certain than all others"
-            filled = table.frame.with_columns(
-                pl.when(absent).then(least).otherwise(confidence).alias(confidence),
-                pl.when(absent).then(is_score).otherwise("is_score").alias("is_score"),
+            by_name = ((confidence, least), ("is_score", is_score))
+            table = table.with_column(
+                [pl.when(absent).then(value).otherwise(name).alias(name) for name, value in by_name], note
             )
-            table = replace(table, frame=filled, notes=(*table.notes, note))
     texts = table.frame[confidence].cast(pl.String)
     table.refuse(confidence, texts.is_null(), texts, _FILLED)
     return table

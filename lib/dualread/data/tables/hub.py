@@ -71,17 +71,14 @@ def _download(address: str, wanted: Any) -> list[Path]:
 
 def _chosen(address: str, place: str | None, files: Sequence[str]) -> list[str]:
     """Return the file of this name, or those of this config and split, or the only one."""
-    if place is not None and place in files:
-        return [place]
     if place is None:
-        matching = list(files)
+        matching, is_clear = list(files), len(files) == 1
     else:
         start, _, split = place.rpartition("/")
         of_split = re.compile(rf"(?:{re.escape(start)}/)?{re.escape(split)}(?:[-.][^/]*|/[^/]+)")
-        matching = sorted(file for file in files if of_split.fullmatch(file))
-        if matching:
-            return matching
-    if len(matching) == 1:
+        matching = [place] if place in files else sorted(file for file in files if of_split.fullmatch(file))
+        is_clear = len(matching) > 0
+    if is_clear:
         return matching
     listed = ", ".join((matching or files)[:5]) or "none"
     what = f"nothing is named {place!r}" if place is not None else f"{len(matching)} files could be meant"
