@@ -36,11 +36,6 @@ def _colors(content, **options):
     return np.asarray(read(content, ct_windows=MEDGEMMA, **options).image)[0].tolist()
 
 
-def test_the_levels_of_medgemma_s_windows():
-    found = through_windows(np.array(list(LEVELS)), MEDGEMMA)
-    assert dict(zip(LEVELS, map(tuple, found.tolist()), strict=True)) == LEVELS
-
-
 def test_every_value_of_12_bits_is_as_in_the_notebook():
     """The steps that Google's notebook takes, one after another, in the types that numpy gives them there."""
     values = np.arange(-1024, 3072).astype(np.float64)

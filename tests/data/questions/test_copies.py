@@ -69,15 +69,6 @@ def test_a_difference_by_hand():
     assert found[3] == pytest.approx(0.0395, rel=0.03)
 
 
-def test_pictures_of_one_group_are_not_compared_and_all_others_are():
-    images = [picture(0), COPIES["half the size"](picture(0)), picture(0), picture(1)]
-    found = [(i, j) for i, j, *_ in copies(_thumbnails(*images), np.array([0, 0, 1, 1]))]
-    assert found == [(0, 2), (1, 2)]
-    found = {(i, j): distance for i, j, distance, _ in copies(_thumbnails(*images), np.arange(4))}
-    assert sorted(found) == [(0, 1), (0, 2), (1, 2)]
-    assert found[0, 2] == 0
-
-
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_equals_a_comparison_of_every_two_pictures(monkeypatch, mirrored):
     # 34 pictures, seven of them alike, with copies that were changed at random, and flat ones; blocks of five.
