@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets._reports import report_row, reportable, shown
-from dualread.data.datasets.base import (
-    Allowed,
-    Loaded,
-    Picture,
-    check_records,
-    lines_of,
-    word_of,
-)
+from dualread.data.datasets.base import Allowed, Loaded, Picture, check_records, lines_of, word_of
 from dualread.data.datasets.settings import ViewedReportSettings
 from dualread.data.tables.files import read_records
 from dualread.errors import DataError, refuse
