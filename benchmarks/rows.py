@@ -56,7 +56,7 @@ import polars as pl
 import dualread
 from dualread.artifacts.tables import read_table, write_parts, write_table
 from dualread.data.datasets.base import Loaded, Row
-from dualread.data.datasets.table import load_rows
+from dualread.data.datasets.table import Settings, load_rows
 from dualread.data.questions.audit import refuse_broken
 from dualread.data.questions.build import build, digest
 from dualread.data.questions.pictures import ImageFile
@@ -99,7 +99,7 @@ def official_rows(folder: Path, n: int) -> None:
 
 
 def load(folder: Path) -> Step:
-    return partial(load_rows, folder, "test", {})
+    return partial(load_rows, folder, "test", Settings())
 
 
 def draw(folder: Path) -> Step:
@@ -122,7 +122,7 @@ def make_manifest(folder: Path) -> Step:
 
 
 def _file(row: Row) -> ImageFile:
-    return ImageFile(file=row.image_name, sha256=row.image_name, pixel_sha256=row.image_name, thumbnail=b"")
+    return ImageFile(file=row.image_name, pixel_sha256=row.image_name, thumbnail=b"")
 
 
 def pair(folder: Path) -> Step:

@@ -175,7 +175,7 @@ def work(file: Path) -> int:
     counted, on_gpu = ("RssAnon",), torch.cuda.is_available()
     before = 0.0 if on_gpu else _in_use(counted)
     memory = _Memory(counted, on_gpu=on_gpu, shared=False)
-    job = replace(Assignment.from_json(file.read_text()).job(), reward=NUMBERED)
+    job = replace(Assignment.model_validate_json(file.read_text()).job(), reward=NUMBERED)
     start = time.process_time()
     with memory:
         log = grpo.train(job)

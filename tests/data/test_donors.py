@@ -208,28 +208,6 @@ def test_a_pair_agrees_in_what_it_must_share(column):
     assert _found([_row(0), _row(1, image="b", answers=["mri"], **{column: "other"})]) == set()
 
 
-def test_a_null_modality_matches_nothing_unless_modality_is_not_asked_for():
-    rows = [_row(0, modality=None), _row(1, image="b", answers=["mri"], modality=None)]
-    assert _found(rows) == set()
-    assert _found(rows, ()) == BOTH
-
-
-@pytest.mark.parametrize("n_golds", [2, 3_000])
-def test_a_large_group_has_the_next_in_the_ring_and_the_audit_says_so(n_golds):
-    # 3,000 questions about as many images: 300 with the first of two gold answers, or all with different ones.
-    rows = [
-        _row(i, image=f"b{i}", answers=[f"g{min(i // 300, n_golds - 1) if n_golds == 2 else i}"]) for i in range(3_000)
-    ]
-    pairs, audit = pair(_manifest(*rows), ["modality"])
-    golds = {row["sample_id"]: row["reference_answers"] for row in rows}
-    assert pairs.height == 3_000
-    for source, donor, n in pairs.sample(20, seed=0).select("sample_id", "donor_sample_id", "n_candidates").iter_rows():
-        candidates = [other for other, gold in golds.items() if gold != golds[source]]
-        assert (donor, n) == (_next_in_the_ring(source, candidates), len(candidates))
-    rule = "match on modality; in 1 group of more than 2,000 questions, the next candidate by sha256 of its id"
-    assert audit["rule"].to_list() == [rule]
-
-
 @pytest.mark.parametrize(("n", "choose"), [(3, _smallest_digest), (4, _next_in_the_ring)])
 def test_a_group_is_large_beyond_the_limit(monkeypatch, n, choose):
     monkeypatch.setattr(candidates, "LARGEST_COMPARED", 3)

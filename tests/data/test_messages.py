@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 from pydicom.encaps import encapsulate
 
-from dualread.data.datasets.base import checked_request, read_json
+from dualread.data.datasets.base import read_json
 from dualread.data.donors import pair
 from dualread.data.given_images import read
 from dualread.data.images import open_image
 from dualread.data.questions.roles import assign_roles
 from dualread.data.tables.files import read_file, read_records
-from dualread.schema.base import NoSettings, Place
 from tests import golden
 from tests.data.dicoms import dicom, item
 from tests.data.test_donors import _manifest, _row
@@ -51,10 +50,6 @@ TABLES = {
 }
 LINES = '{"a": 1}\n[1]\n{"a": 1\nnull\n{"a": 1, "a": 2}\n'
 ROLES = {
-    "roles: unknown": "fitting",
-    "roles: an unknown one of two": {"fit": 0.5, "train": 0.5},
-    "roles: less than 1": {"fit": 0.7, "stop": 0.1},
-    "roles: a share of 0": {"fit": 1.0, "stop": 0.0},
     "roles: a share of no image": {"fit": 0.9, "stop": 0.1},
 }
 JSON_FILES = {
@@ -86,9 +81,6 @@ DICOM = {
     "DICOM: fewer pixels than it says": dicom(DRAWN, Rows=4000),
 }
 CASES = {
-    "a split that is not known": lambda: checked_request("x", "dev", ["train", "test"], {}, NoSettings),
-    "a setting that is not known": lambda: checked_request("x", "test", ["test"], {"folder": "a", "b": 2}, Place),
-    "a setting of another type": lambda: checked_request("x", "test", ["test"], {"folder": 1}, Place),
     **{name: lambda roles=roles: assign_roles(["a", "b", "c"], roles, 0) for name, roles in ROLES.items()},
     # Every row names itself, which breaks two conditions: it has the same image and the same gold answer.
     "donors: twelve violations": lambda: pair(
@@ -111,7 +103,7 @@ def test_the_messages(tmp_path):
     found["broken lines are listed together"] = golden.message_of(lambda: list(read_records(lines).rows), tmp_path)
     for name, content in JSON_FILES.items():
         file = wrote(tmp_path, "rows.json", content)
-        found[name] = golden.message_of(lambda file=file: read_json(file, dict), tmp_path)
+        found[name] = golden.message_of(lambda file=file: read_json(file, dict, "all"), tmp_path)
     for name, content in IMAGES.items():
         file = wrote(tmp_path, "page.png", content)
         found[name] = golden.message_of(lambda file=file: open_image(file), tmp_path)

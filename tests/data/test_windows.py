@@ -11,7 +11,7 @@ from dualread.data.gray import through_windows
 from dualread.data.images import open_image
 from dualread.data.questions.pictures import Pictures
 from dualread.errors import ConfigError
-from dualread.schema.data import BuildManifestSpec, Dataset
+from dualread.schema.data import Dataset
 from tests.data.dicoms import dicom, item
 
 MEDGEMMA = ((-1024, 1024), (-135, 215), (0, 80))
@@ -34,11 +34,6 @@ LEVELS = {
 
 def _colors(content, **options):
     return np.asarray(read(content, ct_windows=MEDGEMMA, **options).image)[0].tolist()
-
-
-def test_the_levels_of_medgemma_s_windows():
-    found = through_windows(np.array(list(LEVELS)), MEDGEMMA)
-    assert dict(zip(LEVELS, map(tuple, found.tolist()), strict=True)) == LEVELS
 
 
 def test_every_value_of_12_bits_is_as_in_the_notebook():
@@ -152,12 +147,3 @@ def test_the_setting_is_three_windows_that_rise():
     ):
         with pytest.raises(ConfigError, match=why):
             _dataset(wrong)
-
-
-def test_a_spec_without_windows_is_written_as_before():
-    spec = BuildManifestSpec.from_spec(
-        {"dataset": "a", "split": "test", "loader": {"module": "m"}, "settings": {}, "roles": "ood", "seed": 0}, "spec"
-    )
-    assert "ct_windows" not in spec.to_spec()
-    again = BuildManifestSpec.from_spec({**spec.to_spec(), "ct_windows": MEDGEMMA}, "spec")
-    assert BuildManifestSpec.from_spec(again.to_spec(), "spec") == again

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from dualread.artifacts.tables import read_table
+from dualread.data.datasets import slake
 from dualread.data.datasets.base import Loaded, Picture, Row
 from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import build, pictures
@@ -150,7 +151,12 @@ def embedded(tmp_path, monkeypatch):
             for i, content in enumerate(contents)
         ]
         table = Loaded(file=Path("/official/test.parquet"), rows=rows, audit=[])
-        loader = SimpleNamespace(load_rows=lambda folder, split, settings: table)
+        loader = SimpleNamespace(
+            __name__="made",
+            HUB_FILES=["test"],
+            Settings=slake.Settings,
+            load_rows=lambda folder, split, settings: table,
+        )
         monkeypatch.setattr(build_manifest.plugins, "load_module", lambda module: loader)
         return _build(tmp_path, tmp_path / "out")
 

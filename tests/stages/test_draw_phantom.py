@@ -4,7 +4,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dualread.data.datasets.slake import load_rows
+from dualread.data.datasets import slake
+from dualread.data.datasets.base import load
 from dualread.errors import ConfigError
 from dualread.stages.draw_phantom import compute
 from tests import specs
@@ -51,7 +52,7 @@ def test_settings_out_of_range_are_refused(tmp_path, changes, message):
 def test_the_truth_names_every_image_as_the_loader_does_and_no_official_file_tells_it(tmp_path):
     _, files = _draw(tmp_path / "a", images={"test": 30}, style={"hazy": 0.5})
     truth = pl.read_parquet(io.BytesIO(files["truth.parquet"]))
-    loaded = {row.image_name for row in load_rows(tmp_path / "a", "test", {}).rows}
+    loaded = {row.image_name for row in load(slake, tmp_path / "a", "test", {}).rows}
     assert set(truth["image_id"]) == loaded
     assert set(truth["haze"]) == {0.0, 0.9}
     assert b"haz" not in files["test.json"]

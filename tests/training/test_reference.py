@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from dualread.errors import DataError, TrainingError
 from dualread.models.backbones.encode import Encoder
-from dualread.training._reference import FLOAT32, RATIO, Reference, check
+from dualread.training._reference import FLOAT32, RATIO, check
 from dualread.training.grpo import train
 
 
@@ -22,15 +22,14 @@ def of(*values):
 
 def test_the_bound_is_rounding_by_hand():
     # rounding (.1 + .3) / 2 = .2 nats, so that a mean difference of FLOAT32 + RATIO * .2 is accepted
-    reference = Reference(exact=of(-1.0, -2.0), rounded=of(-1.1, -2.3))
-    check([(of(-1.0, -2.0 - 2 * RATIO * 0.2), reference)])
+    exact, rounded = [of(-1.0, -2.0)], [of(-1.1, -2.3)]
+    check([of(-1.0, -2.0 - 2 * RATIO * 0.2)], exact, rounded)
     with pytest.raises(TrainingError, match=r"by 0\.61 nats on average over 2 tokens of 1 completions"):
-        check([(of(-1.0, -2.0 - 2 * RATIO * 0.2 - 0.02), reference)])
-    exact = Reference(exact=of(-1.0), rounded=of(-1.0))
-    check([(of(-1.0 - 0.9 * FLOAT32), exact)])
+        check([of(-1.0, -2.0 - 2 * RATIO * 0.2 - 0.02)], exact, rounded)
+    check([of(-1.0 - 0.9 * FLOAT32)], [of(-1.0)], [of(-1.0)])
     for wrong in (-1.0 - 1.1 * FLOAT32, np.nan, -np.inf):
         with pytest.raises(TrainingError):
-            check([(of(wrong), exact)])
+            check([of(wrong)], [of(-1.0)], [of(-1.0)])
 
 
 def _without(types):

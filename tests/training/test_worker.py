@@ -8,20 +8,12 @@ import sys
 
 import polars as pl
 import pytest
-from tests import specs
 from tests.specs import changed
 
-from dualread import plugins
 from dualread.errors import ConfigError, DualReadError
 from dualread.seeding import derive_seed
 from dualread.training import worker
-from dualread.training.job import Assignment
 from dualread.training.trainer import training_order
-
-
-def test_worker_is_not_listed_as_an_algorithm():
-    assert {"grpo", "dcpo"} <= set(plugins.known("training"))
-    assert "worker" not in plugins.known("training")
 
 
 def test_every_process_runs_once_with_one_thread_and_a_local_meeting_point(module, tmp_path):
@@ -144,14 +136,6 @@ def calibration_reward(found, *, groups, gamma):
     _record("groups", groups)
     return [-float(len(verdict.completion)) for verdict in found]
 """
-
-
-def test_an_assignment_survives_conversion_to_text(tmp_path):
-    names = ("checkpoint", "facts", "manifest", "images", "out", "scratch")
-    sent = Assignment(spec=specs.training(), checkpoints=None, **{name: tmp_path / name for name in names})
-    assert Assignment.from_json(sent.to_json()) == sent
-    sent = changed(sent, checkpoints=tmp_path)
-    assert Assignment.from_json(sent.to_json()) == sent
 
 
 def recorded(folder):

@@ -40,13 +40,8 @@ def eligible(manifest: pl.DataFrame, match_on: Sequence[str], role: str | None) 
 def groups_of(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, Iterator["Group"], int]:
     """Return the rows that can be in a pair, groups of them, and how many of the groups are large.
 
-    The rows of a group agree in all that a pair has to share. Groups are left out in which all exchange the same
-    (whose first name is one), or have the same gold answer.
-
-    Args:
-        eligible: Questions with gold answers, in canonical form and sorted (`gold`), what their images are besides
-            those that are exchanged (`kept`), and what the exchanged ones are (`exchanged`); see `exchange`.
-        match_on: Further columns in which the rows of a group agree.
+    `eligible` are rows with what `eligible` adds. The rows of a group agree in all that a pair has to share. Groups are
+    left out in which all exchange the same (whose first name is one), or have the same gold answer.
     """
     same = [*dict.fromkeys([*SAME, *match_on]), "kept"]
     rows = eligible.filter(
@@ -67,20 +62,10 @@ def groups_of(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataF
 
 
 class Group:
-    """Questions that agree in all that a pair has to share, in the order of the sha256 of their sample_id.
-
-    Attributes:
-        rows: Their places in the table.
-    """
+    """Questions that agree in all that a pair shares, in the order of sha256(sample_id); `rows` are their places."""
 
     def __init__(self, rows: Sequence[int], ids: Sequence[str], keys: Sequence[frozenset[int | str]]) -> None:
-        """Sort the `rows`; `ids` and `keys` are those of the whole table.
-
-        Args:
-            rows: Places in the table.
-            ids: The sample_id of each row.
-            keys: What a source and its donor must not have in common: what is exchanged, and gold answers.
-        """
+        """Sort the `rows`; `ids` and `keys` (what source and donor must not share) are those of the whole table."""
         ring = sorted((hashlib.sha256(ids[row].encode()).digest(), row) for row in rows)
         self.rows = [row for _, row in ring]
         self._digests = [digest for digest, _ in ring]
@@ -156,13 +141,7 @@ def exchange(row: Mapping[str, Any], role: str | None) -> tuple[str, list[str]]:
 
 
 def named_pairs(manifest: pl.DataFrame, role: str | None = None) -> list[dict]:
-    """Return the pairs that the table of questions names (`donor_sample_id`), with the columns of the pairs table.
-
-    Raises:
-        DataError: A named donor is not in `manifest`, asks another question, shows the same image or patient (with a
-            `role`: the same image of this role, or another one of another role), or has no other gold answer; the
-            message lists up to ten violations.
-    """
+    """Return the pairs that the table of questions names (`donor_sample_id`), with the columns of the pairs table."""
     rows = {row["sample_id"]: row for row in manifest.iter_rows(named=True)}
     named = [(row, rows.get(row["donor_sample_id"])) for row in rows.values() if row["donor_sample_id"] is not None]
     refuse(

@@ -19,17 +19,10 @@ from dualread.schema.data import CtWindows
 def render(
     content: bytes, name: str, *, frame: int | None = None, bits: int | None = None, windows: CtWindows | None = None
 ) -> Decoded:
-    """Return one frame as 8-bit RGB.
+    """Return one `frame` (from 1; None where there is only one) as 8-bit RGB; `name` is for errors.
 
-    Args:
-        content: The file.
-        name: The image, in errors.
-        frame: The frame, from 1; None where there is only one.
-        bits: How many bits of 16 count where the file has no window and says nothing else.
-        windows: Through which CT is shown; what has no Hounsfield units is shown as without them, with a note.
-
-    Raises:
-        DataError: See `dicom_files.opened` and `dicom_files.stored_values`; or hardly anything would be seen.
+    `bits` of 16 count where the file has no window and says nothing else. CT is shown through `windows`; what has no
+    Hounsfield units is shown as without them, with a note.
     """
     with opened(content, name, frame) as header:
         values = stored_values(content, header.file_meta.TransferSyntaxUID, (frame or 1) - 1, name)

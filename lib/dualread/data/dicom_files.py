@@ -59,18 +59,10 @@ def is_dicom(content: bytes) -> bool:
 
 @contextlib.contextmanager
 def opened(content: bytes, name: str, frame: int | None) -> Iterator[Any]:
-    """Return the header of a file; what pydicom raises becomes a sentence, as long as the file is in use.
+    """Yield the header of a file; what pydicom raises becomes a DataError, as long as the file is in use.
 
-    What an enhanced file says for the frame, or for all frames, stands in the header itself.
-
-    Args:
-        content: The file.
-        name: The image, in errors.
-        frame: The frame that will be shown, from 1; None where there is only one.
-
-    Raises:
-        DataError: pydicom is not installed; the file is damaged, has no picture, several frames of which none is named,
-            or too many pixels or items; or it is to be shown in a way that is not supported.
+    What an enhanced file says for the `frame` (from 1; None where there is only one), or for all frames, stands in the
+    header itself.
     """
     try:
         from pydicom import dcmread
@@ -128,11 +120,7 @@ def _check(header: Any, frame: int | None, name: str) -> None:
 
 
 def stored_values(content: bytes, syntax: Any, frame: int, name: str) -> np.ndarray:
-    """Return the stored values of a frame (from 0) [height, width], or [height, width, 3] for colors.
-
-    Raises:
-        DataError: No decoder of this transfer syntax is installed, or none can decode the pixels.
-    """
+    """Return the stored values of a frame (from 0) [height, width], or [height, width, 3] for colors."""
     from pydicom.pixels.decoders.base import get_decoder
     from pydicom.pixels.utils import pixel_array
 

@@ -29,10 +29,7 @@ _SUBFILE, _OLD_SUBFILE = 254, 255
 
 
 def locate(path: Path) -> tuple[Path, int | None]:
-    """Return the file and the number of the frame (from 1) that a path names: `stack.tif#2` is the second of stack.tif.
-
-    A file that has this very name comes first.
-    """
+    """Return file and frame (from 1) that a path names: `stack.tif#2` is the second, unless a file is called so."""
     named = _PATH.fullmatch(path.name)
     if named is None or path.exists():
         return path, None
@@ -42,15 +39,10 @@ def locate(path: Path) -> tuple[Path, int | None]:
 def read(given: Any, *, bits: int | None = None, ct_windows: CtWindows | None = None) -> Decoded:
     """Return an image as upright 8-bit RGB, with what a person has to know about it.
 
-    Args:
-        given: A path (`stack.tif#2` is the second frame of stack.tif), the bytes of a file, a file object that is open
-            for reading bytes, a Pillow image, or an array of 8-bit values [height, width] or [height, width, 3].
-        bits: How many bits of a 16-bit gray picture count if the file does not say it.
-        ct_windows: Through which CT in DICOM is shown, see `dualread.data.dicom`. A note says where they do not
-            apply.
-
-    Raises:
-        DataError: It is none of these, or cannot be read; see `images.decode` and `dicom.render`.
+    It is a path (`stack.tif#2` is the second frame of stack.tif), the bytes of a file, a file object that is open for
+    reading bytes, a Pillow image, or an array of 8-bit values [height, width] or [height, width, 3]; a DataError
+    refuses all else. `bits` is as in `images.decode`. CT in DICOM is shown through `ct_windows`; a note says where they
+    do not apply.
     """
     if isinstance(given, str):
         given = Path(given)
@@ -70,10 +62,7 @@ def read(given: Any, *, bits: int | None = None, ct_windows: CtWindows | None = 
 
 
 def stored(found: Decoded) -> bytes | None:
-    """Return the bytes of a PNG with what is shown; None if the file's own bytes show it.
-
-    Of DICOM, only the picture is stored: the file is about a patient.
-    """
+    """Return a PNG of what is shown; None if the file's own bytes show it. The file of DICOM is about a patient."""
     if found.own:
         return None
     file = io.BytesIO()

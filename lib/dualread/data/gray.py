@@ -13,20 +13,13 @@ SAY_BITS = "`bits` of the data set, --bits, or bits= in Python"
 
 
 def to_8_bits(values: np.ndarray, name: str, *, stated: int | None, given: int | None) -> tuple[np.ndarray, list[str]]:
-    """Return gray levels as 8 bits, and why little of them can be seen.
+    """Return gray levels [height, width] as 8 bits, and why little of them can be seen.
 
     0 becomes 0 and 2^n - 1 becomes 255, where n is the number of bits that count. So equal levels stay equal across
-    images. n is what the file says. If it says nothing, n is what the user says, or 16 if the picture is bright enough
-    for that. Values that all are multiples of 257 are 8 bits spread over 16, as most programs write them.
-
-    Args:
-        values: Unsigned values [height, width] of at most 16 bits.
-        name: The image, in errors.
-        stated: The number of bits by the file, 9 to 16; None if it says nothing.
-        given: The number of bits by the user; None if nobody said it.
-
-    Raises:
-        DataError: A value needs more bits; or nobody says how many there are, and the picture would be nearly black.
+    images. n is what the file has `stated` (9 to 16). If it says nothing, n is what the user says (`given`), or 16 if
+    the picture is bright enough for that. Values that all are multiples of 257 are 8 bits spread over 16, as most
+    programs write them. A DataError refuses values that need more bits, and pictures that would be nearly black because
+    nobody says n.
     """
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     bits = stated or given or 16

@@ -24,7 +24,6 @@ from dualread.errors import DataError
 
 # Pillow knows forty more. Some start a program (EPS: Ghostscript), most are hardly ever read by anyone.
 FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
-# Pillow's own limit against decompression bombs, fixed here because other libraries may change Pillow's setting.
 FEW_LEVELS = 4
 _LITTLE_CONTRAST = 16  # of 255
 _DARK_COLOR = 64  # of 255
@@ -40,15 +39,12 @@ _WHITE_IS_ZERO, _SIGNED = 0, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Decoded:
-    """A decoded image.
+    """A decoded image: upright 8-bit RGB, and what a person has to know about it.
 
-    Attributes:
-        image: Upright 8-bit RGB.
-        notes: How it is shown where there was a choice: a frame, a window. A detail is in parentheses.
-        doubts: Why little of it can be seen; empty for most images.
-        own: Whether the file alone says how it is shown. Otherwise its bytes are of no use without what was said beside
-            it, a frame or a number of bits.
-        private: Whether the file is about a patient (DICOM), so that only the picture may be kept.
+    `notes` say how it is shown where there was a choice, such as a frame or a window, with a detail in parentheses;
+    `doubts` why little of it can be seen. The file is its `own` if it alone says how it is shown: otherwise its bytes
+    are of no use without what was said beside it. It is `private` if it is about a patient (DICOM), so that only the
+    picture may be kept.
     """
 
     image: Image.Image
@@ -59,14 +55,7 @@ class Decoded:
 
 
 def open_image(source: Path | bytes) -> Image.Image:
-    """Return an image as upright 8-bit RGB, see `decode`; of several frames, the first.
-
-    Args:
-        source: The image file, or its bytes.
-
-    Raises:
-        DataError: As `decode`.
-    """
+    """Return an image as upright 8-bit RGB, see `decode`; of several frames, the first."""
     return decode(source).image
 
 
@@ -80,16 +69,9 @@ def decode(
     WhiteIsZero of TIFF is followed. Pillow converts CMYK, palette, bilevel and the other 8-bit modes. Color profiles
     and gamma are not applied, as the processors of models do not apply them.
 
-    Args:
-        source: The image file, its bytes, or a picture in memory.
-        name: The image, in errors, if not that of the file.
-        frame: The frame that is shown, from 1, see `given_images.read`; None shows the first, which is the file's own.
-        bits: How many bits of a 16-bit gray picture count if the file does not say it.
-
-    Raises:
-        DataError: The file is missing, truncated, or no image of `FORMATS`; has too many pixels (`limits`), or no such
-            frame; has signed or 32-bit values, whose range is unknown, or CIELAB colors; or uses a small part
-            of 16 bits and says no number of bits.
+    The `frame` counts from 1; without one, the first is shown, which is the file's own. `bits` says how many of a
+    16-bit gray picture count if the file does not say it. A DataError refuses what is missing, truncated, too large, of
+    no format in `FORMATS`, or has values whose range is unknown.
     """
     if isinstance(source, Image.Image):
         with refusing(name or "the image"):
@@ -138,37 +120,21 @@ def shown_alike(content: bytes) -> str | None:
 
 
 def pixel_sha256(image: Image.Image) -> str:
-    """Return the digest of the size and the RGB pixels of `image`; equal pictures have equal digests.
-
-    Raises:
-        ValueError: The image is not in mode RGB.
-    """
+    """Return the digest of the size and the RGB pixels of `image`; equal pictures have equal digests."""
     if image.mode != "RGB":
         raise ValueError(f"pixel_sha256: the image has mode {image.mode}, expected RGB; read it with open_image.")
     return hashlib.sha256(f"{image.width}x{image.height}\n".encode() + image.tobytes()).hexdigest()
 
 
 def content_sha256(image: Path | Image.Image) -> str:
-    """Return the digest of a file's bytes, or of the size and the RGB pixels of a decoded image.
-
-    Different images have different digests, whatever their names are. A file and the image decoded from it have
-    different digests too.
-
-    Raises:
-        DataError: The file cannot be read.
-    """
+    """Return the digest of a file's bytes, or of the size and the RGB pixels of a decoded image, which differ."""
     if isinstance(image, Image.Image):
         return pixel_sha256(image)
     return hashlib.sha256(read_file(image)).hexdigest()
 
 
 def read_file(path: Path) -> bytes:
-    """Return the bytes of an image file.
-
-    Raises:
-        DataError: It is missing, cannot be read, is no plain file (a pipe would never end), or has more than
-            `limits.IMAGE_BYTES`.
-    """
+    """Return the bytes of an image file; a DataError refuses a pipe, which would never end, and large files."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -196,22 +162,14 @@ def n_pixels(content: bytes) -> int:
 
 
 def check_size(name: Path | str, width: int, height: int) -> None:
-    """Refuse an image with more than `limits.IMAGE_PIXELS` pixels.
-
-    Raises:
-        DataError: It has.
-    """
+    """Refuse an image with more than `limits.IMAGE_PIXELS` pixels."""
     if width * height > limits.IMAGE_PIXELS:
         raise DataError(_too_large(name, f"{width} x {height}"))
 
 
 @contextlib.contextmanager
 def opened(content: bytes, name: str) -> Iterator[Image.Image]:
-    """Let Pillow open a file; what it raises becomes a sentence, as long as the image is in use.
-
-    Raises:
-        DataError: See `decode`.
-    """
+    """Let Pillow open a file; what it raises becomes a sentence, as long as the image is in use."""
     with refusing(name), _opened(content) as image:
         if image.format in ("JPEG", "MPO") and content.count(b"\xff\xda") > limits.JPEG_SCANS:
             raise DataError(f"{name}: a JPEG of more than {limits.JPEG_SCANS} scans. Save it again as baseline JPEG.")

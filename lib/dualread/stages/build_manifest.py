@@ -10,7 +10,7 @@ import polars as pl
 
 from dualread import plugins
 from dualread.artifacts.tables import write_rows, write_table
-from dualread.data.datasets.base import Loaded
+from dualread.data.datasets.base import load
 from dualread.data.questions.audit import HARD_TO_SEE, refuse_broken
 from dualread.data.questions.build import build, check_digest, digest
 from dualread.data.questions.pictures import Pictures
@@ -29,7 +29,7 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
     Images are unchanged, unless the file alone does not show the picture, or is DICOM: those become PNGs of what is
     shown.
     """
-    loaded: Loaded = plugins.load_module(spec.loader.module).load_rows(inputs["source"], spec.split, spec.settings)
+    loaded = load(plugins.load_module(spec.loader.module), inputs["source"], spec.split, spec.settings)
     is_artifact = (inputs["source"] / MANIFEST_NAME).is_file()  # its files are links to the store
     pictures = Pictures(bits=spec.bits, ct_windows=spec.ct_windows, folder=None if is_artifact else inputs["source"])
     selected = select(loaded, spec.select, spec.seed, pictures.identity) if spec.select else loaded

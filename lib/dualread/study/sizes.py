@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from dualread import plugins
+from dualread.data.datasets.base import load
 from dualread.data.questions.audit import refuse_broken
 from dualread.errors import ConfigError
 
@@ -87,7 +88,7 @@ class Sizes:
             images, there = declared["images"], sum(declared[kind] for kind in types)
         elif folder and (self._root / folder).is_dir():  # where a part is drawn, for how many images a question shows
             loader = plugins.load("datasets", entry["loader"])
-            loaded = loader.load_rows(self._root / folder, split, entry.get("settings", {}))
+            loaded = load(loader, self._root / folder, split, entry.get("settings", {}))
             refuse_broken(loaded, {})  # here rather than in the first job; images are looked at there
             rows = [row for row in loaded.rows if row.answer_type in types]
             there, images, source = len(rows), len({row.image_name for row in rows}), f"the rows in {folder}"

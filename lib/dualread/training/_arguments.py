@@ -16,11 +16,7 @@ def n_processes() -> int:
 
 
 def arguments(job: Job) -> Any:
-    """Return the GRPOConfig of `job`.
-
-    Raises:
-        ConfigError: The completions of a step cannot be divided into equal passes on this number of processes.
-    """
+    """Return the GRPOConfig of `job`."""
     import torch
     from torch.distributed.fsdp import MixedPrecisionPolicy
     from trl.trainer.grpo_config import GRPOConfig
@@ -135,9 +131,6 @@ def tracking(run: str) -> dict[str, Any]:
     """Return the trainer's arguments for the trackers that the environment names; `run` is the run's name there.
 
     Specs do not name them, so that an actor is not trained again to be watched (`machine.report_to`).
-
-    Raises:
-        ConfigError: A tracker is not installed.
     """
     if not (trackers := [name for name in os.environ.get("DUALREAD_REPORT_TO", "").split(",") if name]):
         return {"report_to": "none"}

@@ -40,13 +40,10 @@ def _extremes(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def of_tokens(log_probs: np.ndarray, entropies: np.ndarray, vocabulary: int, rounding: float) -> np.ndarray:
-    """Return the evidence that tokens are too likely, and that they are too unlikely, for each of 4 tilts [2, 4].
+    """Return the evidence that drawn tokens are too likely, and that they are too unlikely, for each of 4 tilts [2, 4].
 
-    Args:
-        log_probs: Log-probability of each drawn token in nats [tokens].
-        entropies: Entropy of the distribution that it should be drawn from [tokens].
-        vocabulary: Number of ids.
-        rounding: How far the mean of log-probabilities may be off, in nats.
+    `log_probs` [tokens] are in nats, `entropies` those of the distributions that tokens should be drawn from, over a
+    `vocabulary` of so many ids. The mean of log-probabilities may be off by `rounding` nats.
     """
     surprise, variance = -log_probs - entropies, np.interp(entropies, *_extremes(vocabulary))
     too_likely = _tilted(-surprise - rounding, entropies.clip(1e-3), variance)
@@ -63,14 +60,10 @@ def _tilted(excess: np.ndarray, largest: np.ndarray, variance: np.ndarray) -> np
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """Sums over the tokens of a forward pass; those of a step are added up.
+    """Sums over the tokens of a forward pass, in nats; those of a step are added up.
 
-    Attributes:
-        tokens: Number of tokens.
-        difference: Absolute difference between the log-probabilities of loss and engine, in nats.
-        surprise: -log p, by the loss.
-        entropy: Entropies.
-        evidence: That tokens are too likely, and that they are too unlikely, for each tilt [2, 4].
+    `difference` is the absolute one between the log-probabilities of loss and engine, `surprise` -log p by the loss,
+    `evidence` that of `of_tokens` [2, 4].
     """
 
     tokens: int = 0

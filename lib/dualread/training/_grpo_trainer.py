@@ -29,12 +29,9 @@ from dualread.training.trainer import Algorithm
 class ActorTrainer(GRPOTrainer):
     """Trains the actor of a job.
 
-    Attributes:
-        rows: The rows of this step, one per completion of this process.
-        opened: The model of this step, and how to encode its prompts.
-        prompts: The prompts of this step by sample_id.
-        log_probs, entropies: Of the tokens of the last pass of the loss [completions, tokens].
-        measured: What the log of a step has besides TRL's quantities.
+    In each step, it has the `rows` of the completions of this process, the `opened` model with the encoder of its
+    `prompts` (by sample_id), the `log_probs` and `entropies` of the tokens of the last pass of the loss [completions,
+    tokens], and what the log of the step has besides TRL's quantities (`measured`).
     """
 
     rows: Sequence[Mapping[str, Any]]

@@ -15,11 +15,7 @@ from dualread.training.job import Job
 
 
 def given_to_trainer(job: Job, model: Any) -> dict[str, Any]:
-    """Return the trainer's arguments for an adapter; none where the whole model is trained.
-
-    Raises:
-        ConfigError: A target is no linear layer of the model, or is its head; or its language model is not known.
-    """
+    """Return the trainer's arguments for an adapter; none where the whole model is trained."""
     if (lora := job.settings.lora) is None:
         return {}
     from peft import LoraConfig

@@ -9,7 +9,6 @@ is in bfloat16 depends on the model; it is measured by reading the same rows in 
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,31 +27,18 @@ RATIO = 3.0  # the trainer may differ from float32 by this many times the measur
 FLOAT32 = 1e-4  # and by so many nats where nothing is rounded to bfloat16: about 100 times what float32 explains
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reference:
-    """What the plain model says about one completion: the log-probability of each token, in nats [tokens].
-
-    Attributes:
-        exact: In float32.
-        rounded: In the trainer's precision; equal to `exact` if that is float32.
-    """
-
-    exact: np.ndarray
-    rounded: np.ndarray
-
-
 class Comparison:
     """The rows of a training's first step that are compared, and what was found.
 
-    Attributes:
-        rounding_of_an_engine: By how much log-probabilities of a model differ whose weights and states are all in
-            bfloat16, if the trainer computes in bfloat16: the mean over the tokens that are compared, in nats.
+    If the trainer computes in bfloat16, `rounding_of_an_engine` is by how much log-probabilities of a model differ
+    whose weights and states are all in bfloat16: the mean over the tokens that are compared, in nats.
     """
 
     def __init__(self, completion_type: int):
         self._completion_type = completion_type
-        self._awaited: dict[int, Reference] | None = None  # by row of the first step; None before it
-        self._found: list[tuple[np.ndarray, Reference]] = []
+        # By row of the first step, what the plain model says in float32 and in the trainer's precision; None before.
+        self._awaited: dict[int, tuple[np.ndarray, np.ndarray]] | None = None
+        self._compared: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.rounding_of_an_engine = 0.0
 
     @property
@@ -61,17 +47,13 @@ class Comparison:
         return self._awaited == {}
 
     def add(self, log_probs: Any, rows: Sequence[int]) -> None:
-        """Take the log-probabilities of rows in a pass of the loss [rows, tokens].
-
-        Raises:
-            TrainingError: All are there, and they are not the model's.
-        """
+        """Take the log-probabilities of rows in a pass of the loss [rows, tokens]; check them when all are there."""
         for of_row, row in zip(log_probs, rows, strict=True):
             if self._awaited and row in self._awaited:
-                reference = self._awaited.pop(row)
-                self._found.append((of_row[: len(reference.exact)].double().cpu().numpy(), reference))
+                exact, rounded = self._awaited.pop(row)
+                self._compared.append((of_row[: len(exact)].double().cpu().numpy(), exact, rounded))
                 if not self._awaited:
-                    check(self._found)
+                    check(*zip(*self._compared, strict=True))
 
     def begin(self, trainer: "ActorTrainer", output: Mapping[str, Any]) -> None:
         """Read some rows of the trainer's first step with any to learn from; `output` is what TRL has made of it."""
@@ -106,10 +88,7 @@ class Comparison:
             if trainer.args.bf16 and trainer.engine is not None:
                 with torch.autocast(model.device.type, enabled=False), trainer.in_bfloat16() as rounding:
                     self.rounding_of_an_engine = own_pass.mean_difference(read(rounding), exact)
-        references = zip(chosen, exact, rounded, strict=True)
-        self._awaited = {
-            i: Reference(exact=in_float32, rounded=in_training) for i, in_float32, in_training in references
-        }
+        self._awaited = dict(zip(chosen, zip(exact, rounded, strict=True), strict=True))
 
     def _check_type(self, model: Any, inputs: Mapping[str, Any], completion: Sequence[int]) -> None:
         """Trainer and reference are told the token type of a completion; the model's own generation is not."""
@@ -159,20 +138,14 @@ def for_sampling(model: Any) -> Iterator[None]:
         model.train()
 
 
-def check(pairs: Sequence[tuple[np.ndarray, Reference]]) -> None:
-    """Check the trainer's log-probabilities, float64 [tokens] per row, against those of the plain model.
-
-    Raises:
-        TrainingError: The mean difference over all tokens is larger than rounding.
-    """
-    exact = [reference.exact for _, reference in pairs]
-    rounding = own_pass.mean_difference([reference.rounded for _, reference in pairs], exact)
-    difference = own_pass.mean_difference([trained for trained, _ in pairs], exact)
+def check(trained: Sequence[np.ndarray], exact: Sequence[np.ndarray], rounded: Sequence[np.ndarray]) -> None:
+    """Check the trainer's log-probabilities, float64 [tokens] per row, against those of the plain model."""
+    rounding, difference = (own_pass.mean_difference(rows, exact) for rows in (rounded, trained))
     bound = FLOAT32 + RATIO * rounding
     if not difference <= bound:  # NaN is no agreement
         raise TrainingError(
             f"training: the trainer's log-probabilities differ from those of the plain model by {difference:.2g} nats"
-            f" on average over {sum(map(len, exact))} tokens of {len(pairs)} completions, expected at most {bound:.2g}"
+            f" on average over {sum(map(len, exact))} tokens of {len(exact)} completions, expected at most {bound:.2g}"
             " (rounding). The loss gets other inputs than the model was made for: check the checkpoint's tokenizer,"
             " chat template and processor, and the versions of trl and transformers."
         )

@@ -44,14 +44,9 @@ _ADVICE = " Leave out `rollouts`, and the model samples itself."
 
 
 def roll_out(opened: Opened, prompts: Sequence[EncodedPrompt], job: Job, *, step: int, first: int) -> list[list[int]]:
-    """Return the ids of one completion per row.
+    """Return the ids of one completion per row of this process; adjacent rows with one prompt share it.
 
-    Args:
-        opened: The trained model, and how to encode its prompts.
-        prompts: The prompt of each row of this process. Adjacent rows with one prompt share it.
-        job: What is trained.
-        step: Number of steps before this one.
-        first: Position of the first row among the rows of all processes.
+    `step` counts the steps before this one; `first` is the position of the first row among the rows of all processes.
     """
     decoding, most = job.decoding, job.settings.sampled_at_once
     made: dict[int, list[int]] = {}
@@ -76,11 +71,7 @@ def roll_out(opened: Opened, prompts: Sequence[EncodedPrompt], job: Job, *, step
 
 @contextlib.contextmanager
 def opened_rollouts(job: Job) -> Iterator["CheckedRollouts | None"]:
-    """Open what samples for a job, before the trained model takes memory; None if the model itself samples.
-
-    Raises:
-        TrainingError: It cannot be opened.
-    """
+    """Open what samples for a job, before the trained model takes memory; None if the model itself samples."""
     if job.rollouts is None:
         yield None
         return
@@ -118,11 +109,7 @@ class CheckedRollouts:
     def roll_out(
         self, prompts: Sequence[EncodedPrompt], opened: Opened, *, step: int, first: int
     ) -> tuple[list[Sequence[int]], list[Sequence[float]]]:
-        """Return the ids of one completion per row, and their log-probabilities; the arguments are as in `roll_out`.
-
-        Raises:
-            TrainingError: The engine failed, or drew with other parameters than it was told.
-        """
+        """Return the ids of one completion per row, and their log-probabilities; the arguments are as in `roll_out`."""
         job, self._passes = self._job, []
         seeds = [derive_seed("rollout", job.seed, step, first + i) for i in range(len(prompts))]
         weights = merged_weights(opened.model)
@@ -133,11 +120,7 @@ class CheckedRollouts:
         return [rollout.token_ids for rollout in drawn], [rollout.log_probs for rollout in drawn]
 
     def compare(self, trainer: "ActorTrainer", inputs: Mapping[str, Any]) -> None:
-        """Compare the rollouts of a pass with the loss, and after the last pass of a step those of the step.
-
-        Raises:
-            TrainingError: They are not those of the policy.
-        """
+        """Compare the rollouts of a pass with the loss, and after the last pass of a step those of the step."""
         from accelerate.utils import gather_object
 
         vocabulary, mask = trainer.opened.model.config.get_text_config().vocab_size, inputs["completion_mask"].bool()
@@ -161,11 +144,7 @@ class CheckedRollouts:
 
 
 def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened: Opened, step: int) -> None:
-    """Check with what an engine drew the completions of a step, and whether they begin and end accordingly.
-
-    Raises:
-        TrainingError: Not with what was said: another temperature, length, seed, ...
-    """
+    """Check with what an engine drew the completions of a step, and whether they begin and end accordingly."""
     decoding, limit = job.decoding, job.decoding.max_completion_tokens
     if len(drawn) != len(seeds):
         raise TrainingError(
@@ -207,14 +186,7 @@ def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened
 def check(difference: float, tokens: int, rounding: float, step: int) -> None:
     """Check the mean difference between the log-probabilities of engine and loss over the `tokens` of a step, in nats.
 
-    Args:
-        difference: The difference.
-        tokens: The tokens of the step.
-        rounding: By how much the precision of the engine changes a log-probability.
-        step: The number of the step, from 1.
-
-    Raises:
-        TrainingError: The difference is larger than rounding.
+    `rounding` says by how much the precision of the engine changes a log-probability; steps count from 1.
     """
     bound = FLOAT32 + RATIO * rounding
     if not difference <= bound:  # NaN is no agreement

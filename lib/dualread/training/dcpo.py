@@ -40,17 +40,13 @@ class Settings(TrainingSettings):
 
 
 def train(job: Job) -> list[dict[str, Any]]:
-    """Train an actor from `job.checkpoint`, save it to `job.out`, and return its log.
-
-    Raises:
-        ConfigError: The actor's reward defines no `calibration_reward`.
-    """
+    """Train an actor from `job.checkpoint`, save it to `job.out`, and return its log."""
     if not hasattr(job.reward, "calibration_reward"):
         raise ConfigError(
             f"training dcpo: reward {job.reward.__name__} defines no `calibration_reward`. Expected a reward that does."
             " Set the actor's reward to dcpo."
         )
-    return run(job, Dcpo(job.reward, job.chosen(Settings)))
+    return run(job, Dcpo(job.reward, job.settings))
 
 
 class Dcpo(Algorithm):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 from dualread import plugins
 from dualread.artifacts.tables import read_table
@@ -30,30 +30,16 @@ from dualread.seeding import derive_seed
 from dualread.store.digest import read_json, replace_text, sha256_file
 from dualread.training.settings import WEIGHTS, TrainingSettings
 
-T = TypeVar("T", bound=TrainingSettings)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One actor to train.
 
-    Attributes:
-        checkpoint: Folder of the base checkpoint.
-        facts: What experiments say about it.
-        questions: The training questions, with text and image.
-        references: The accepted reference answers of each question.
-        images: Folder that the questions' image files are relative to.
-        backbone_settings: The `settings` of the backbone's config entry.
-        reward: The reward's module.
-        settings: The algorithm's own `Settings`.
-        name: What a tracker calls the training.
-        rollouts: The module of what samples in place of the model itself; None if nothing does.
-        rollout_gpus: The GPUs of what samples, as CUDA_VISIBLE_DEVICES names them; none if it shares the trainer's.
-        seed: Seed of the order of the questions and of the rollouts.
-        out: Folder for the trained checkpoint.
-        scratch: Folder for the trainer's own files.
-        checkpoints: Folder for the checkpoints of `save_every`, which outlives a kill; None if there is none.
-        steps_file: The file for those who watch the training (`progress.note_steps`); None if nobody does.
+    The `facts` are what experiments say about the base checkpoint; `images` is the folder that the image files of the
+    questions are relative to. `rollouts`, a module, samples in place of the model itself, on `rollout_gpus` (as
+    CUDA_VISIBLE_DEVICES names them) or on those of the trainer. `scratch` is for the trainer's own files;
+    `checkpoints`, for those of `save_every`, outlives a kill. `steps_file` is for those who watch the training
+    (`progress.note_steps`).
     """
 
     checkpoint: Path
@@ -63,7 +49,7 @@ class Job:
     images: Path
     backbone_settings: Wire
     reward: ModuleType
-    settings: TrainingSettings
+    settings: Any  # of the algorithm's own class
     seed: int
     out: Path
     scratch: Path
@@ -94,18 +80,6 @@ class Job:
             max_completion_tokens=self.settings.max_completion_tokens,
             seed=self.seed,
         )
-
-    def chosen(self, declared: type[T]) -> T:
-        """Return the settings as `declared`, the algorithm's class.
-
-        Raises:
-            ConfigError: They are those of another algorithm.
-        """
-        if not isinstance(self.settings, declared):
-            raise ConfigError(
-                f"settings: {type(self.settings).__module__} declares them. Expected {declared.__module__}."
-            )
-        return self.settings
 
 
 class Assignment(Section):
@@ -160,14 +134,9 @@ class Assignment(Section):
         )
 
     def to_json(self) -> str:
-        """Return the text that `from_json` reads."""
+        """Return the text that another process reads, whose current folder may be another one."""
         paths = {name: value.resolve() for name, value in self if isinstance(value, Path)}
         return self.model_copy(update=paths).model_dump_json()
-
-    @classmethod
-    def from_json(cls, text: str) -> "Assignment":
-        """Return the assignment that `to_json` wrote."""
-        return cls.model_validate_json(text)
 
 
 def _rollout_gpus(settings: Wire) -> list[str]:
@@ -209,13 +178,11 @@ def seal(checkpoint: Path, process: int, n_processes: int = 1) -> None:
 
 
 def newest_complete(folder: Path, n_processes: int | None, *, remove: bool = False) -> Path | None:
-    """Return the complete checkpoint with the most steps, or None if there is none.
+    """Return the complete checkpoint with the most steps, written by `n_processes` (any number if None); None without
+    one.
 
-    Args:
-        folder: The folder with the trainer's checkpoint-<step>/.
-        n_processes: Number of processes that have to have written it; None if any number may.
-        remove: Whether half-written and damaged checkpoints are removed, with a warning. If another run wrote over such
-            a checkpoint and were killed, it could pass for complete.
+    With `remove`, half-written and damaged checkpoints are removed, with a warning. If another run wrote over such a
+    checkpoint and were killed, it could pass for complete.
     """
     checkpoints = [(path.name.partition("-")[2], path) for path in folder.glob("checkpoint-*") if path.is_dir()]
     complete = None

@@ -187,19 +187,11 @@ class TrainingSettings(Section):
         return None
 
     def longest_prompt(self, backbone_settings: Wire) -> int:
-        """Return the largest number of tokens in a prompt, image tokens included.
-
-        Args:
-            backbone_settings: The `settings` of the backbone's config entry; their limit holds if there is no other.
-        """
+        """Return the largest number of tokens in a prompt, image tokens included, by default that of the backbone."""
         return self.max_prompt_tokens or backbone_settings["max_prompt_tokens"]
 
     def steps_over(self, n_rows: int) -> int:
-        """Return the number of optimizer steps: 3 passes over 4919 rows at 128 prompts per step are 117.
-
-        Raises:
-            ConfigError: Not exactly one of `steps` and `passes` is given.
-        """
+        """Return the number of optimizer steps: 3 passes over 4919 rows at 128 prompts per step are 117."""
         if (self.steps is None) == (self.passes is None):
             present = "both" if self.steps else "neither"
             raise ConfigError(f"actor settings: {present} of `steps` and `passes`. Expected one. Add or remove one.")

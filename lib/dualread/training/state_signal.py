@@ -63,12 +63,8 @@ class Settings(TrainingSettings):
 
 
 def train(job: Job) -> list[dict[str, Any]]:
-    """Train an actor from `job.checkpoint`, save it to `job.out` and its head beside it, and return its log.
-
-    Raises:
-        ConfigError: There is a head and no learning rate for it; or there is none, and the reward reads it.
-    """
-    settings = job.chosen(Settings)
+    """Train an actor from `job.checkpoint`, save it to `job.out` and its head beside it, and return its log."""
+    settings = job.settings
     reads_confidence = getattr(job.reward, "READS_STATE_CONFIDENCE", False)
     if settings.weight == 0:
         if reads_confidence:
@@ -85,13 +81,7 @@ def train(job: Job) -> list[dict[str, Any]]:
 
 
 class Head:
-    """Two logistic regressions, on h_pre and on h_close.
-
-    Attributes:
-        weight: [2, D].
-        bias: [2].
-        optimizer: What changes both.
-    """
+    """Two logistic regressions, on h_pre and on h_close: `weight` [2, D], `bias` [2], and the optimizer of both."""
 
     def __init__(self, width: int, learning_rate: float, device: Any):
         import torch
@@ -138,7 +128,7 @@ class StateSignal(Algorithm):
 
     def __init__(self, job: Job, learning_rate: float, *, reads_rows: bool):
         """Take the job; `reads_rows` says whether the reward reads the head's confidence."""
-        self._job, self._settings, self._learning_rate = job, job.chosen(Settings), learning_rate
+        self._job, self._settings, self._learning_rate = job, job.settings, learning_rate
         self.reads_rows, self.teaches_without_spread = reads_rows, not self._settings.detach
         self._close: Sequence[int] = ()  # t_close of the completions of this process and step
         self._correct: Sequence[bool] = ()  # and z

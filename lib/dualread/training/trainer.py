@@ -93,10 +93,8 @@ def run(job: Job, algorithm: Algorithm) -> list[dict[str, Any]]:
     """Train an actor and save it to `job.out`, resuming from its newest complete checkpoint if there is one.
 
     A resumed training has the same order of prompts, rollouts and weights as an uninterrupted one. With several
-    processes, the first one writes.
-
-    Returns:
-        The train log, one row (step, name, value) per step and quantity, including the steps before a kill.
+    processes, the first one writes. The log has one row (step, name, value) per step and quantity, including the steps
+    before a kill.
     """
     options = arguments(job)  # several processes are connected by this
     with opened_rollouts(job) as engine:
@@ -241,14 +239,7 @@ def _reward_function(job: Job, algorithm: Algorithm) -> Callable[..., list[float
 
 
 def samples(step: int, names: Sequence[str], texts: Sequence[str], rewards: Sequence[float]) -> Iterator[str]:
-    """Yield a line per sample: completions that are evenly spread over those of a step.
-
-    Args:
-        step: The number of earlier steps.
-        names: The sample_id of the question of each completion.
-        texts: The completions.
-        rewards: Their rewards.
-    """
+    """Yield a line per sample: completions that are evenly spread over those of a `step`, which counts from 0."""
     n = len(texts)
     for i in sorted({k * (n - 1) // max(SAMPLES - 1, 1) for k in range(SAMPLES)}):
         text = " ".join(texts[i].split())

@@ -112,7 +112,7 @@ def _views(
     views = {}
     for sample_id, row in {row["sample_id"]: row for row in inputs}.items():
         rng = generator("blacken", job.seed, step, sample_id)
-        black = [blacken(image, job.chosen(Settings).patch_pixels, rng) for image in row["images"]]
+        black = [blacken(image, job.settings.patch_pixels, rng) for image in row["images"]]
         text, before = asked_in(row)
         views[sample_id] = tuple(
             encoder.prompt(text, images=images, row=sample_id, before=before) for images in (row["images"], black)
@@ -122,12 +122,8 @@ def _views(
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """The vision block of one completion.
-
-    Attributes:
-        tokens: Positions of its tokens in the completion [n], ascending, at least one.
-        kl: KL of each token [n], in nats, in [0, 10].
-        entropy: H of each token [n], in nats, in [0, 10].
+    """The vision block of one completion: the positions of its tokens, ascending, and KL and H of each [n], in [0, 10]
+    nats.
     """
 
     tokens: tuple[int, ...]
@@ -171,14 +167,10 @@ def measure(
     temperature: float,
     rows_per_pass: int,
 ) -> list[Block | None]:
-    """Measure the vision block of each completion; None for completions without one.
+    """Measure the vision block of each completion, given by its ids; None for completions without one.
 
-    Args:
-        opened: The policy that generated the completions.
-        views: The prompt of each completion, with the clean and with the blackened images.
-        completions: The generated ids of each completion.
-        temperature: Temperature by which logits are divided, as in the loss.
-        rows_per_pass: Completions in one forward pass.
+    `views` are the prompts of each completion, with the clean and with the blackened images. Logits are divided by
+    `temperature`, as in the loss.
     """
     import torch
 

@@ -35,12 +35,7 @@ _GRACE_SECONDS = 40  # the launcher itself gives its workers 30 seconds to end
 
 
 def train_together(assignment: Assignment, n_processes: int, nodes: int = 1) -> list[dict[str, Any]]:
-    """Train an actor on `n_processes` processes and return the train log.
-
-    Raises:
-        ConfigError: The machine has GPUs, but fewer than its share of `n_processes`; or see `launch`.
-        DualReadError: A worker failed; the message contains the worker's own.
-    """
+    """Train an actor on `n_processes` processes and return the train log."""
     import torch
 
     if 0 < (n_gpus := torch.cuda.device_count()) < n_processes // nodes:
@@ -57,11 +52,8 @@ def train_together(assignment: Assignment, n_processes: int, nodes: int = 1) -> 
 def launch(module: str, file: Path, n_processes: int, nodes: int = 1) -> None:
     """Run `python -m module FILE` in `n_processes` processes that can communicate, and wait until all are finished.
 
-    Their output is printed here. If the wait is interrupted, the processes are ended.
-
-    Raises:
-        ConfigError: There are to be several nodes, and this is no SLURM job on that many.
-        DualReadError: A process failed. The message contains the process's own error, or the last lines of the output.
+    Their output is printed here. If the wait is interrupted, the processes are ended. If one fails, its own error, or
+    the last lines of the output, are that of a DualReadError.
     """
     if nodes == 1:
         # --multi_gpu selects the launcher torchrun, which works on CPUs, too; --cpu would start one process. The system
@@ -153,7 +145,7 @@ def main(arguments: Sequence[str]) -> int:
     threading.Thread(target=_end_with_owner, args=(os.getppid(),), daemon=True).start()
     rank = os.environ["RANK"]
     try:
-        log = Assignment.from_json(file.read_text()).train()
+        log = Assignment.model_validate_json(file.read_bytes()).train()
     except DualReadError as error:
         file.with_name(f"failure-{rank}.txt").write_text(str(error))
         return 1

@@ -10,6 +10,7 @@ from PIL import Image
 
 from dualread.apps.answer.examples import numbered, read_examples, write
 from dualread.data.datasets import table
+from dualread.data.datasets.base import load
 from dualread.errors import DataError
 from tests.tiny import image
 
@@ -91,7 +92,7 @@ def test_neither_names_of_files_nor_the_order_of_rows_matter(rows, tmp_path):
 def test_the_loader_reads_what_is_written(rows, tmp_path):
     found = numbered(read_examples(rows, "examples"))
     written = write([one for one in found if one.part == "test"], tmp_path / "out")
-    loaded = table.load_rows(written, "test", {"files": {"rows": "rows.jsonl"}})
+    loaded = load(table, written, "test", {"files": {"rows": "rows.jsonl"}})
     by_question = {row.question: row for row in loaded.rows}
     assert by_question["Which?"].options == ("CT", "MRI")
     assert by_question["Which?"].reference_answers == ("CT",)
@@ -116,7 +117,7 @@ def test_several_images_keep_their_order(tmp_path):
     assert first.sample_id != second.sample_id
     columns = [{"image_1": png(1), "image_2": png(2), "question": "?"}]
     assert read_examples(columns, "examples")[0].sample_id == first.sample_id
-    loaded = table.load_rows(write([first], tmp_path), "test", {"files": {"rows": "rows.jsonl"}})
+    loaded = load(table, write([first], tmp_path), "test", {"files": {"rows": "rows.jsonl"}})
     assert [picture.source.read_bytes() for picture in loaded.rows[0].images] == [png(1), png(2)]
 
 

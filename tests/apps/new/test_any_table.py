@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from dualread.apps.new.data import look
-from dualread.data.datasets.table import load_rows
+from dualread.data.datasets import table
+from dualread.data.datasets.base import load
 from dualread.data.questions.audit import refuse_broken
 from dualread.errors import DualReadError
 from dualread.grading.canonical import canonical
@@ -102,7 +103,7 @@ def _attempt(folder, rng, kind, n_odd):
     meant["alternatives"] = "#"  # as `_write` has lists in a .csv
     try:
         found = look(str(folder), columns={}, files={}, shares={}, download=None, meant=meant)
-        loaded = [load_rows(found.folder, split, found.settings) for split in SPLITS]
+        loaded = [load(table, found.folder, split, found.settings) for split in SPLITS]
         for one in loaded:
             refuse_broken(one, {})
     except DualReadError:

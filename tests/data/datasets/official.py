@@ -6,6 +6,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 from dualread import plugins
+from dualread.data.datasets.base import load
 from tests import golden
 from tests.data.datasets.tables import write_tables
 
@@ -116,6 +117,6 @@ def text_of(loaded, folder):
 
 def rows_or_refusal(loader, folder, split, settings):
     loaded = []
-    load_rows = plugins.load("datasets", loader).load_rows
-    refusal = golden.message_of(lambda: loaded.append(load_rows(folder, split, settings)), folder)
+    module = plugins.load("datasets", loader)
+    refusal = golden.message_of(lambda: loaded.append(load(module, folder, split, settings)), folder)
     return text_of(loaded[0], folder) if loaded else refusal

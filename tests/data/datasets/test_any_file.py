@@ -18,7 +18,7 @@ _HOSTILE = [b'["\\ud800"]', b'{"a": "\\uDC00"}', b"[" * 5000, b"\xff\xfe[\0", b"
 def test_any_official_file_is_read_or_refused_by_name(tmp_path, content):
     path = tmp_path / "test.json"
     path.write_bytes(content)
-    for read in (lambda: read_json(path, list), lambda: list(read_records(path).rows)):
+    for read in (lambda: read_json(path, list, "all"), lambda: list(read_records(path).rows)):
         found, error = attempt(read, DataError)
         assert error is None or str(path) in str(error)
         json.dumps(found, ensure_ascii=False).encode()  # as it is written to a table

@@ -3,13 +3,10 @@
 import pytest
 
 from dualread import plugins
+from dualread.data.datasets.base import load
 from dualread.errors import ConfigError
 
 LOADERS = plugins.known("datasets")
-
-
-def load_rows(name, folder, split, settings):
-    return plugins.load("datasets", name).load_rows(folder, split, settings)
 
 
 @pytest.mark.parametrize("name", LOADERS)
@@ -25,6 +22,6 @@ def test_a_loader_says_which_files_of_the_hub_it_needs_and_their_terms(name):
 def test_an_unknown_split_or_setting_is_refused_with_the_known_ones(tmp_path, name):
     splits = plugins.declared("datasets", name, "HUB_FILES")
     with pytest.raises(ConfigError, match=rf"^{name}: no split named 'dev'\. Known: {', '.join(splits)}\."):
-        load_rows(name, tmp_path, "dev", {})
+        load(plugins.load("datasets", name), tmp_path, "dev", {})
     with pytest.raises(ConfigError, match=rf"^{name}: settings\.nosuch: 1: extra inputs are not permitted"):
-        load_rows(name, tmp_path, next(iter(splits)), {"nosuch": 1})
+        load(plugins.load("datasets", name), tmp_path, next(iter(splits)), {"nosuch": 1})

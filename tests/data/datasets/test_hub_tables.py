@@ -1,9 +1,7 @@
 import hashlib
 
-import pytest
-
-from dualread.data.datasets import _hub_tables
-from dualread.data.datasets._hub_tables import answer_type, read_rows
+from dualread.data.datasets._hub_tables import read_rows
+from dualread.data.tables import parquet
 from tests.data.datasets.tables import write_tables
 
 
@@ -17,19 +15,8 @@ def test_contents_name_images_and_questions(tmp_path):
     assert (row.answer_type, row.content_family, row.modality, row.location) == ("closed", None, None, None)
 
 
-def test_an_id_does_not_depend_on_the_order_of_the_rows(tmp_path):
-    rows = [(b"one", "a", "b"), (b"one", "ab", ""), (b"two", "a", "b")]
-    ids = []
-    for name, order in (("x", rows), ("y", rows[::-1])):
-        (tmp_path / name).mkdir()
-        write_tables(tmp_path / name, "test", order)
-        ids.append([row.official_id for _, row in read_rows(tmp_path / name, ["test"])])
-    assert ids[0] == ids[1][::-1]
-    assert len(set(ids[0])) == 3
-
-
 def test_rows_are_numbered_through_all_tables_and_equal_images_are_one_object(tmp_path, monkeypatch):
-    monkeypatch.setattr(_hub_tables, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(parquet, "_BATCH", 2)
     write_tables(tmp_path, "train", [(b"one", f"q{i}", "x") for i in range(5)], [(b"two", "q5", "x")])
     write_tables(tmp_path, "test", [(b"one", "q6", "x"), (b"two", "q7", "x")])
     rows = read_rows(tmp_path, ["train", "test"])
@@ -37,11 +24,3 @@ def test_rows_are_numbered_through_all_tables_and_equal_images_are_one_object(tm
     assert [row.source_row for _, row in rows] == list(range(8))
     assert [row.question for _, row in rows] == [f"q{i}" for i in range(8)]
     assert len({id(row.images[0].source) for _, row in rows}) == 2
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [("yes", "closed"), (" NO\n", "closed"), ("no.", "open"), ("yes, it is", "open"), ("left", "open"), ("", "open")],
-)
-def test_yes_and_no_are_closed(answer, kind):
-    assert answer_type(answer) == kind

@@ -6,9 +6,10 @@ from pathlib import Path
 import polars as pl
 
 from dualread import plugins
+from dualread.data.datasets.base import load
 from tests import golden
 from tests.data.datasets.official import IMAGES_2019, OF_2019, PMC_COLUMNS, RAD, RAD_IMAGES, record, write, write_rows
-from tests.data.datasets.tables import SCHEMA, write_tables
+from tests.data.datasets.tables import write_tables
 
 # By loader: rows that it refuses behind a good one, as changes to it.
 ROWS = {
@@ -20,7 +21,7 @@ ROWS = {
         *({"qid": None}, {"qid": "x1"}, {"qid": True}, {"answer": None}, {"answer": True}, {"question": 5}),
         *({"image_organ": None}, {"answer_type": "HALF"}, {"phrase_type": "test"}),
         *({"question_type": "WEATHER, PRES"}, {"image_name": "../synpic1.jpg"}, {"image_name": "/etc/passwd"}),
-        *({"image_name": ".."}, {"image_name": ""}),
+        *({"image_name": ".."}, {"image_name": ""}, {"image_name": "..\\synpic1.jpg"}),
     ],
     "omnimedvqa": [
         *({"question": None}, {"gt_answer": 3}, {"option_B": 3}, {"modality_type": []}, {"question_id": 7}),
@@ -131,7 +132,10 @@ FILES = {
         )
         for name, (questions, answers) in PAIRS.items()
     },
-    "vqa_med_2021: no images": ("vqa_med_2021", {f"Task1-VQA-2021-TestSet-{name}.txt": "" for name in ("Questions",)}),
+    "vqa_med_2021: no images": (
+        "vqa_med_2021",
+        {f"Task1-VQA-2021-TestSet-{name}.txt": "" for name in ("Questions", "ReferenceAnswers")},
+    ),
 }
 SETTINGS = {
     "slake": ("test", {"language": "fr"}),
@@ -145,16 +149,16 @@ HUB = {
     "two revisions": ([ROW],),
     "a table that is missing": ([ROW], [ROW], [ROW]),
 }
-SCHEMAS = {
-    "no text": {**SCHEMA, "answer": pl.Binary},
-    "no bytes": {**SCHEMA, "image": pl.Struct({"path": pl.String})},
-    "no answer": {"image": SCHEMA["image"], "question": pl.String},
+OTHERS = {
+    "no text": {"image": {"bytes": b"one"}, "question": "a", "answer": b"b"},
+    "no bytes": {"image": {"path": "one.png"}, "question": "a", "answer": "b"},
+    "no answer": {"image": {"bytes": b"one"}, "question": "a"},
 }
 
 
 def message(loader: str, folder: Path, split: str = "test", settings=None) -> str:
-    load_rows = plugins.load("datasets", loader).load_rows
-    return golden.message_of(lambda: load_rows(folder, split, settings or {}), folder)
+    module = plugins.load("datasets", loader)
+    return golden.message_of(lambda: load(module, folder, split, settings or {}), folder)
 
 
 def test_the_messages(tmp_path):
@@ -183,8 +187,8 @@ def test_the_messages(tmp_path):
         if name == "a table that is missing":
             others[0].unlink()
         found[f"path_vqa: {name}"] = message("path_vqa", folder)
-    for name, schema in SCHEMAS.items():
+    for name, row in OTHERS.items():
         (folder := next(folders) / "data").mkdir(parents=True)
-        pl.DataFrame(schema=schema).write_parquet(folder / "test-00000-of-00001.parquet")
+        pl.DataFrame([row]).write_parquet(folder / "test-00000-of-00001.parquet")
         found[f"path_vqa: {name}"] = message("path_vqa", folder.parent)
     golden.check(Path(__file__).with_name("messages.txt"), found)

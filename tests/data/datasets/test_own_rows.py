@@ -6,8 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
+from dualread.data.datasets import table
+from dualread.data.datasets.base import load
 from dualread.data.datasets.own_tables import SPLITS
-from dualread.data.datasets.table import load_rows
 from tests import golden
 from tests.data.datasets.official import record, rows_or_refusal, write, write_rows
 
@@ -259,17 +260,17 @@ def test_rows_of_people(tmp_path):
 def test_a_computed_id_depends_on_the_content_only(tmp_path):
     records = rows({}, {"question": "What?"}, {"reference_answers": "MRI"}, {"image": "b.png"}, {"options": ["a", "b"]})
     write_rows(tmp_path, "table", *records)
-    ids = [row.official_id for row in load_rows(tmp_path, "test", {}).rows]
+    ids = [row.official_id for row in load(table, tmp_path, "test", {}).rows]
     assert len(set(ids)) == 5
     write_rows(tmp_path, "table", *(row | {"modality": "ct"} for row in reversed(records)))
-    assert [row.official_id for row in load_rows(tmp_path, "test", {}).rows] == ids[::-1]
+    assert [row.official_id for row in load(table, tmp_path, "test", {}).rows] == ids[::-1]
     write_rows(tmp_path, "table", record("table", reference_answers="a", image="./img//a.png"))
-    assert load_rows(tmp_path, "test", {}).rows[0].official_id == ids[0]  # the same path, spelled differently
+    assert load(table, tmp_path, "test", {}).rows[0].official_id == ids[0]  # the same path, spelled differently
 
 
 def test_equal_bytes_are_one_object(tmp_path):
     parquet(image=[b"x", b"y", b"x"])(tmp_path)
-    images = [row.images[0].source for row in load_rows(tmp_path, "test", {}).rows]
+    images = [row.images[0].source for row in load(table, tmp_path, "test", {}).rows]
     assert images[0] is images[2]
 
 
@@ -280,7 +281,7 @@ def test_shares_split_by_image_and_by_patient_in_any_order(tmp_path):
 
     def groups(settings, size, records=records):
         write_rows(tmp_path, "table", *records, name="mine.jsonl")
-        ids = {split: [int(row.official_id) for row in load_rows(tmp_path, split, settings).rows] for split in SPLITS}
+        ids = {split: [int(row.official_id) for row in load(table, tmp_path, split, settings).rows] for split in SPLITS}
         assert sorted(k for of in ids.values() for k in of) == list(range(20))
         assert {split: len(of) for split, of in ids.items()} == {"train": 12, "validation": 4, "test": 4}
         found = {split: {k // size for k in of} for split, of in ids.items()}

@@ -34,9 +34,7 @@ def _loaded(*rows):
 
 def _images(**pixels):
     return {
-        Path(f"/official/imgs/{name}.jpg"): ImageFile(
-            file=f"images/{name}.jpg", sha256=f"s-{name}", pixel_sha256=digest, thumbnail=b""
-        )
+        Path(f"/official/imgs/{name}.jpg"): ImageFile(file=f"images/{name}.jpg", pixel_sha256=digest, thumbnail=b"")
         for name, digest in pixels.items()
     }
 
@@ -89,7 +87,7 @@ def test_images_with_the_same_pixels_are_one_cluster_with_one_role():
 
 
 def test_one_name_for_two_pictures_is_refused_and_embedded_images_are_not_printed():
-    images = _images(i1="p1") | {b"embedded": ImageFile(file="f", sha256="s", pixel_sha256="p2", thumbnail=b"")}
+    images = _images(i1="p1") | {b"embedded": ImageFile(file="f", pixel_sha256="p2", thumbnail=b"")}
     loaded = _loaded(_row(0), _row(1, image=b"embedded"), _row(2, image=b"embedded"))
     with pytest.raises(DataError) as error:
         image_identities(loaded, images)

@@ -69,15 +69,6 @@ def test_a_difference_by_hand():
     assert found[3] == pytest.approx(0.0395, rel=0.03)
 
 
-def test_pictures_of_one_group_are_not_compared_and_all_others_are():
-    images = [picture(0), COPIES["half the size"](picture(0)), picture(0), picture(1)]
-    found = [(i, j) for i, j, *_ in copies(_thumbnails(*images), np.array([0, 0, 1, 1]))]
-    assert found == [(0, 2), (1, 2)]
-    found = {(i, j): distance for i, j, distance, _ in copies(_thumbnails(*images), np.arange(4))}
-    assert sorted(found) == [(0, 1), (0, 2), (1, 2)]
-    assert found[0, 2] == 0
-
-
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_equals_a_comparison_of_every_two_pictures(monkeypatch, mirrored):
     # 34 pictures, seven of them alike, with copies that were changed at random, and flat ones; blocks of five.
@@ -125,12 +116,3 @@ def test_real_images_are_no_copies_of_each_other_and_their_copies_are_found():
     assert {(i, j) for i, j, *_ in copies(mirrored, np.arange(2 * n), mirrored=True)} == {(i, i + n) for i in range(n)}
     assert len(images) == 96
     assert found == {(i, j) for i in range(3 * n) for j in range(i + 1, 3 * n) if i % n == j % n}
-
-
-def test_many_pictures_are_compared_in_parts(monkeypatch):
-    images = [picture(seed, 64, 64) for seed in range(9)]
-    thumbnails = _thumbnails(*images, *images)
-    expected = sorted(copies(thumbnails, np.arange(18)))
-    assert [(i, j) for i, j, *_ in expected] == [(i, i + 9) for i in range(9)]
-    monkeypatch.setattr("dualread.data.questions.copies._CHUNK", 2)
-    assert sorted(copies(thumbnails, np.arange(18))) == expected

@@ -33,9 +33,3 @@ def test_sizes_and_order_by_hand():
 
 def test_a_half_is_rounded_up():
     assert Counter(assign_roles("abcde", {"fit": 0.5, "stop": 0.5}, 0).values()) == {"fit": 3, "stop": 2}
-
-
-def test_one_role_for_all():
-    assert (
-        assign_roles(["b", "a"], "test", 0) == assign_roles(["b", "a"], {"test": 1.0}, 0) == {"a": "test", "b": "test"}
-    )

@@ -51,12 +51,6 @@ def test_answer_types():
     ]
 
 
-def test_questions_are_the_first_of_the_order_in_the_order_of_the_file():
-    rows = [_row(i) for i in range(20)]
-    chosen = {row.official_id for row in _drawn_first(rows, 3)[:5]}
-    assert _ids(_select(rows, {"questions": 5}, 3)) == [row.official_id for row in rows if row.official_id in chosen]
-
-
 def test_a_draw_by_hand():
     # sha256("0\x1fq0"), ... begin with b4, 8f, 05, 6e, bf, 0e.
     rows = [_row(0), _row(1, "closed", "a"), _row(2, "open", "a"), _row(3, "open", "a"), _row(4), _row(5, "closed")]
@@ -75,13 +69,6 @@ def test_a_draw_by_hand():
         ),
         AuditStep(step="draw", kept=3, dropped=2, reason=f"2 of 4 open, 1 of 2 closed, {order}"),
     ]
-
-
-def test_questions_of_both_types_share_the_room_on_a_picture():
-    rows = [_row(i, "open" if i % 2 else "closed", "one picture") for i in range(10)]
-    found = _select(rows, {"max_per_image": 3})
-    assert _ids(found) == sorted(row.official_id for row in _drawn_first(rows, 0)[:3])
-    assert [(step.kept, step.dropped) for step in found.audit[1:]] == [(3, 7)]
 
 
 def test_pictures_are_identified_only_for_rows_that_the_draw_reaches():

@@ -68,34 +68,6 @@ def test_every_row_of_any_writer_is_read_or_the_file_is_refused(tmp_path, rows, 
     assert error is None or str(path) in str(error)
 
 
-RECORDS = [{"id": 7, "c": 0.90, "z": True, "r": ["x", "y"]}, {"id": 8, "c": 1, "z": None, "r": None}]
-COLUMNS = {name: [record[name] for record in RECORDS] for name in RECORDS[0]}
-JSON = {
-    "lines": "\n".join(map(json.dumps, RECORDS)),
-    "list": json.dumps(RECORDS, indent=1),
-    "columns": json.dumps(COLUMNS),
-    "pandas": json.dumps({name: dict(enumerate(values)) for name, values in COLUMNS.items()}),
-}
-
-
-@pytest.mark.parametrize("packed", ["", ".gz"])
-@pytest.mark.parametrize("suffix", [".json", ".jsonl", ".ndjson"])
-@pytest.mark.parametrize("form", JSON)
-def test_forms_of_json(tmp_path, form, suffix, packed):
-    if form != "lines" and suffix != ".json":
-        return  # not one object per line
-    text = ("\ufeff" + JSON[form]).encode()
-    path = wrote(tmp_path, gzip.compress(text) if packed else text, f"mine{suffix}{packed}")
-    frame = read_file(path).frame
-    assert frame.to_dict(as_series=False) == {
-        "id": ["7", "8"],
-        "c": ["0.9", "1"],
-        "z": ["true", None],
-        "r": [["x", "y"], None],
-    }
-    assert [record for _, record in read_records(path).rows] == RECORDS
-
-
 def test_a_column_may_begin_far_below_but_has_one_kind(tmp_path, monkeypatch):
     monkeypatch.setattr("dualread.data.tables.files._CHUNK", 2)
     records = [{"a": None}, {}, {"a": "x", "b": ["y"]}, {}, {"b": []}]
@@ -185,18 +157,6 @@ def test_columns_that_are_not_wanted_are_named_and_not_read(tmp_path, suffix, us
     assert table.columns == ("b", "a", "d", "c")
     assert set(table.frame.columns) == used - {"z"}
     assert table.rows.to_list() == [1, 2]
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_encodings(tmp_path, encoding):
-    read = read_file(wrote(tmp_path, "a;b\nRöntgen;Läsion\n", encoding=encoding))
-    assert (read.frame.rows(), read.separator) == ([("Röntgen", "Läsion")], ";")
-    notes = {"cp1252": ("read as semicolons, windows-1252",), "utf-16": ("read as semicolons, utf-16",)}
-    assert read.notes == notes.get(encoding, ())
-
-
-def test_a_key_of_json_may_be_empty(tmp_path):
-    assert read_file(wrote(tmp_path, json.dumps([{"": "x", "a": "1"}]), "mine.json")).columns == ("", "a")
 
 
 @pytest.mark.parametrize("name", ["mine.jsonl", "mine.csv", "mine.parquet"])

@@ -11,7 +11,8 @@ import pytest
 from dualread.apps.evaluate.tables import LogOptions, read_tables
 from dualread.apps.new.data import look
 from dualread.apps.score.lines import read_rows
-from dualread.data.datasets.table import load_rows
+from dualread.data.datasets import table
+from dualread.data.datasets.base import load
 from dualread.data.tables.contract import TableOptions
 from dualread.errors import DataError
 
@@ -73,6 +74,8 @@ READ = {
     "lines.json": lines(ROWS),
     "list.json": json.dumps(objects(ROWS), indent=1),
     "columns.json": json.dumps({name: [row[k] for row in ROWS] for k, name in enumerate(COLUMNS)}),
+    "pandas.json": json.dumps({name: {i: row[k] for i, row in enumerate(ROWS)} for k, name in enumerate(COLUMNS)}),
+    "mark.json.gz": gzip.compress(("\ufeff" + json.dumps(objects(ROWS))).encode()),
     "table.parquet": parquet(),
     "packed.parquet.gz": gzip.compress(parquet()),
     "lists.parquet": parquet(reference_answers=[[row[4]] for row in ROWS]),
@@ -136,7 +139,7 @@ def by_loader(path):
     settings = {"files": {"rows": path.name}, "columns": _ONLY_NAMED}
     found = []
     for split in ("train", "validation", "test"):
-        found += load_rows(path.parent, split, settings).rows
+        found += load(table, path.parent, split, settings).rows
     return [(row.official_id, row.question, list(row.reference_answers)) for row in found]
 
 

@@ -21,10 +21,6 @@ COMPLETIONS = [
 FOUND = verdicts(COMPLETIONS, GOLD, dcpo.CONTRACT)
 
 
-def test_the_answer_is_rewarded_as_in_rlvr():
-    assert dcpo.reward(FOUND) == [1.0, 0.0, 0.0, -0.5, 1.0]
-
-
 def test_calibration_reward_with_interleaved_groups():
     # Accuracy: a 2/3, b 0. Target gamma * accuracy + (1 - gamma) * z with gamma .5:
     #   a right 1/3 + 1/2 = 5/6, a wrong 1/3, b 0.

@@ -50,8 +50,3 @@ def test_stating_the_true_probability_has_the_highest_reward(percent):
         return (percent * right + (100 - percent) * wrong) / 100
 
     assert max(range(101), key=expected) == percent
-
-
-@given(text=st.text())
-def test_any_string_has_a_reward(text):
-    assert -1.5 <= reward([text], [["yes"]])[0] <= 1.0

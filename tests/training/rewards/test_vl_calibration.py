@@ -139,8 +139,3 @@ def test_token_weights_stay_within_a_tenth_of_one(terms):
     kl, entropy = np.array(terms).T
     weights = token_weights(kl, entropy)
     assert ((weights >= 0.9) & (weights <= 1.1)).all()
-
-
-def test_malformed_columns_are_refused():
-    with pytest.raises(ValueError, match="zip"):
-        vl_calibration.reward(graded(completion()), visual_certainty=[0.5, 0.5])

@@ -16,6 +16,7 @@ import pytest
 from tests import specs
 
 from dualread import plugins
+from dualread.data.datasets.base import load
 from dualread.data.images import open_image
 from dualread.grading.canonical import canonical, question_key
 from dualread.models.prompts import shows_options
@@ -163,7 +164,7 @@ def read(request, tmp_path_factory):
     """Return the format, the folder of its official files, and what the loader returns for the test split."""
     form = FORMATS[request.param]
     folder = _drawn(request.param, tmp_path_factory.mktemp(request.param))
-    return form, folder, plugins.load("datasets", request.param).load_rows(folder, "test", form.settings)
+    return form, folder, load(plugins.load("datasets", request.param), folder, "test", form.settings)
 
 
 def _drawn(name, folder):

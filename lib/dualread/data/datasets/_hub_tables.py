@@ -11,54 +11,53 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-import polars as pl
-
-from dualread.data.datasets.base import Picture, Row, answer_type
+from dualread.data.datasets.base import TEXT, Allowed, Picture, Row, answer_type, problems_of
+from dualread.data.tables import parquet
 from dualread.errors import DataError, refuse
 
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})(?:-[0-9a-f]+)?\.parquet$")
-_COLUMNS = {"question": pl.String, "answer": pl.String, "bytes": pl.Binary}
-_BATCH_ROWS = 256  # every row holds a copy of its image: 166 kB on average in PathVQA
-
-
-def has_tables(folder: Path) -> bool:
-    """Return whether `folder` holds tables of at least one split."""
-    return any((folder / "data").glob("*.parquet"))
+_FIELDS = {
+    "question": TEXT,
+    "answer": TEXT,
+    "image": Allowed(lambda value: bool(bytes_in(value)), "{bytes, path} with the bytes of an image"),
+}
 
 
 def read_rows(folder: Path, splits: Sequence[str]) -> list[tuple[str, Row]]:
     """Return all rows of `splits`, each with its split, in the order of the tables; repetitions are kept.
 
     `source_row` counts the rows of all tables together. Equal images are one object in memory.
-
-    Raises:
-        DataError: A table is missing, is not parquet, or lacks a column of the right type, or a row lacks a value; the
-            message names the table and lists up to ten rows.
     """
     rows: list[tuple[str, Row]] = []
     images: dict[str, bytes] = {}
-    problems = []
+    problems: list[str] = []
     for split in splits:
-        for table in in_order(folder, split):
-            for i, (question, answer, content) in enumerate(_values(table)):
-                if question is None or answer is None or not content:
-                    missing = "question" if question is None else "answer" if answer is None else "image.bytes"
-                    problems.append(f"{table}: row {i}: {missing} is empty. Download the table again.")
-                    continue
-                digest = hashlib.sha256(content).hexdigest()
-                image = images.setdefault(digest, content)
-                rows.append((split, _row(question, answer, image, digest, source_row=len(rows))))
+        for table, i, record in records_of(folder, split):
+            if wrong := list(problems_of(table, i, record, _FIELDS)):
+                problems += wrong
+            else:
+                rows.append((split, _row(record, images, source_row=len(rows))))
     refuse(problems)
     return rows
 
 
-def in_order(folder: Path, split: str) -> list[Path]:
-    """Return the tables of a split, of which none is missing.
+def records_of(folder: Path, split: str) -> Iterator[tuple[Path, int, dict[str, Any]]]:
+    """Yield the table of each row of a split, its place in it, and its values; a few are in memory at a time."""
+    for table in _in_order(folder, split):
+        for i, record in enumerate(parquet.read_rows(table)):
+            yield table, i, record
 
-    Raises:
-        DataError: One is, or they are of several revisions.
-    """
+
+def bytes_in(image: Any) -> bytes | None:
+    """Return the bytes of an image as the hub's tables have it, {bytes, path}; None if there are none."""
+    content = image.get("bytes") if isinstance(image, dict) else None
+    return content if isinstance(content, bytes) else None
+
+
+def _in_order(folder: Path, split: str) -> list[Path]:
+    """Return the tables of a split, of which none is missing."""
     tables = sorted((folder / "data").glob(f"{split}-*.parquet"))
     if not tables:
         raise DataError(
@@ -75,31 +74,14 @@ def in_order(folder: Path, split: str) -> list[Path]:
     return tables
 
 
-def _values(table: Path) -> Iterator[tuple[str | None, str | None, bytes | None]]:
-    """Yield (question, answer, image bytes) of every row, with one batch in memory at a time."""
-    try:
-        frame = pl.scan_parquet(table, glob=False).select(
-            "question", "answer", pl.col("image").struct.field("bytes").alias("bytes")
-        )
-        if frame.collect_schema() != _COLUMNS:
-            raise DataError(
-                f"{table}: question and answer are not text, or image.bytes is not bytes. Download it again."
-            )
-        n_rows = frame.select(pl.len()).collect().item()
-        for start in range(0, n_rows, _BATCH_ROWS):
-            yield from frame.slice(start, _BATCH_ROWS).collect().iter_rows()
-    except pl.exceptions.PolarsError as error:
-        expected = "a parquet table with the columns image {bytes, path}, question, answer"
-        problem = str(error).partition("\n")[0]  # the rest is the plan of a query
-        raise DataError(f"{table}: {problem}. Expected {expected}. Download it again.") from error
-
-
-def _row(question: str, answer: str, image: bytes, digest: str, source_row: int) -> Row:
+def _row(record: dict[str, Any], images: dict[str, bytes], source_row: int) -> Row:
+    question, answer, content = record["question"], record["answer"], record["image"]["bytes"]
+    digest = hashlib.sha256(content).hexdigest()
     return Row(
         official_id=hashlib.sha256("\x1f".join((digest, question, answer)).encode()).hexdigest()[:16],
         question=question,
         reference_answers=(answer,),
         answer_type=answer_type(answer),
-        images=(Picture(image, digest[:16]),),
+        images=(Picture(images.setdefault(digest, content), digest[:16]),),
         source_row=source_row,
     )

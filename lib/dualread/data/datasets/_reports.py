@@ -25,16 +25,9 @@ def report_row(
     images: Sequence[Picture],
     patient: str | None = None,
 ) -> Row:
-    """Return the row of a study.
+    """Return the row of a study, which has no reference if none of the sections that `settings` choose has text.
 
-    Args:
-        settings: The instruction, and the sections that are the reference.
-        official_id: The study.
-        source_row: Its number in the file.
-        report: {section: its texts}; a report may have several sections of one name. The row has no reference if none
-            of the chosen ones has text.
-        images: What is shown.
-        patient: The patient; None if unknown.
+    `report` is {section: its texts}; a report may have several sections of one name. `patient` is None if unknown.
     """
     texts = (" ".join((text or "").split()) for section in settings.sections for text in report.get(section, ()))
     reference = "\n".join(filter(None, texts))
@@ -52,13 +45,10 @@ def report_row(
 
 
 def shown(images: Iterable[tuple[str | None, Picture]], views: str) -> tuple[Picture, ...]:
-    """Return the images of a study that are shown, frontal ones first.
+    """Return the images of a study that are shown, frontal ones first; each comes with its position (PA, LL, ...).
 
-    They have their views as roles, unless a view is unknown, or frontal images alone are shown.
-
-    Args:
-        images: The position of each image as its file has it (PA, LL, ...), and the image.
-        views: "all", or "frontal" for the first frontal image alone.
+    They have their views as roles, unless a view is unknown. With the `views` "frontal", the first frontal image is
+    shown alone, without a role.
     """
     known = [(_VIEWS.get((position or "").strip().upper()), picture) for position, picture in images]
     if views == "frontal":

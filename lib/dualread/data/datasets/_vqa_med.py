@@ -1,19 +1,19 @@
-"""Read the files of VQA-Med 2020 and 2021: lines with `|` between the fields, and a folder of synpic<number>.jpg.
+"""Read the files of VQA-Med: lines with `|` between the fields, and a folder of synpic<number>.jpg.
 
-A line of a training or validation set is `image|question|answer`. A test set has two files, `image|question` and
-`image|answer`, which belong together by the image; the official evaluator wants them in one order, and here any order
-is read. There is one question per image. Where several answers are right, `|` separates them, as in the test set of
-2021, or `#`, as the evaluator of 2020 reads it. Text in brackets is part of an answer (`pulmonary arteriovenous
-malformation (pavm)`): nothing says that it may be left out, as it may in 2019, and the official accuracy is an exact
-match. One answer of 2021 is in quotes, as a spreadsheet writes it, and is read without them, as the official evaluator
-has it. Lines may end in CRLF or without a line end, blank lines are skipped, and white space around a field is kept.
+A line of a training or validation set of 2020 and 2021 is `image|question|answer`. A test set has two files,
+`image|question` and `image|answer`, which belong together by the image; the official evaluator wants them in one order,
+and here any order is read. There is one question per image. Where several answers are right, `|` separates them, as in
+the test set of 2021, or `#`, as the evaluator of 2020 reads it. Text in brackets is part of an answer (`pulmonary
+arteriovenous malformation (pavm)`): nothing says that it may be left out, as it may in 2019, and the official
+accuracy is an exact match. One answer of 2021 is in quotes, as a spreadsheet writes it, and is read without them, as
+the official evaluator has it. Lines may end in CRLF or without a line end, blank lines are skipped, and white space
+around a field is kept.
 
 The archives differ in how deep a folder they unpack into, and hold the images in an archive of their own. So files and
 folders are found by their names. Folders of macOS (`__MACOSX`), which are in the official archives, are not entered.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dualread import limits
@@ -24,44 +24,25 @@ _DEEPEST = 4  # folders that are entered, below the data set's own
 _MAC = "__MACOSX"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReleasedPart:
-    """A set of questions as it was released: the names of its files.
+def load_parts(folder: Path, *parts: Sequence[str]) -> Loaded:
+    """Return the rows of released parts, in the order of their files of questions.
 
-    Attributes:
-        questions: `image|question|answer`, or `image|question` if `answers` is given.
-        images: The folder of the images.
-        answers: `image|answer`, perhaps with more answers.
-    """
-
-    questions: str
-    images: str
-    answers: str | None = None
-
-
-def load_parts(folder: Path, parts: tuple[ReleasedPart, ...]) -> Loaded:
-    """Return the rows of all parts, in the order of their files of questions.
-
-    Raises:
-        DataError: A file or a folder of images is missing or there twice; a line lacks a field; an image has two
-            questions; or the images of questions and answers differ. The message lists up to ten lines.
+    A part names its file of questions, perhaps one of answers, and its folder of images, as patterns of `HUB_FILES`.
     """
     rows: list[Row] = []
     files = []
     for part in parts:
-        file, images = _one(folder, part.questions), _one(folder, part.images)
-        answered = None
-        if part.answers:
-            of_answers = _one(folder, part.answers)
-            fields = {i: line.split("|", 1) for i, line in lines_of(of_answers).items()}
-            _refuse_lines(of_answers, fields, "image|answer, or image|answer|answer")
-            answered = {image.strip(): _alternatives(answers) for image, answers in fields.values()}
-        files.append(file)
-        rows += _rows(file, images.absolute(), answered, rows[-1].source_row + 1 if rows else 0)
+        questions, *others, images = (place_of(folder, pattern.strip("*")) for pattern in part)
+        answers = {}
+        for file in others:
+            fields = fields_of(file, "image|answer")
+            answers = {image.strip(): _alternatives(text) for image, text in fields.values()}
+        files.append(questions)
+        rows += _rows(questions, images.absolute(), answers, rows[-1].source_row + 1 if rows else 0)
     return Loaded(file=files[0], rows=rows, audit=[])
 
 
-def _one(folder: Path, name: str) -> Path:
+def place_of(folder: Path, name: str) -> Path:
     """Return the file or folder of this name in `folder`, however deep its archive put it."""
     patterns = ("*/" * deep + name for deep in range(_DEEPEST + 1))
     paths = [path for pattern in patterns for path in folder.glob(pattern) if _MAC not in path.parts]
@@ -73,45 +54,45 @@ def _one(folder: Path, name: str) -> Path:
     return paths[0]
 
 
-def _rows(file: Path, images: Path, answered: dict[str, tuple[str, ...]] | None, before: int) -> Iterator[Row]:
-    """Yield the rows of one file; `before` is the number of lines of the files before it."""
-    wanted = "image|question" if answered is not None else "image|question|answer"
-    fields = {i: line.split("|", wanted.count("|")) for i, line in lines_of(file).items()}
-    _refuse_lines(file, fields, wanted)
+def _rows(file: Path, images: Path, answers: Mapping[str, tuple[str, ...]], before: int) -> Iterator[Row]:
+    """Yield the rows of one file, which has the answers itself if there are none; `before` counts earlier lines."""
+    fields = fields_of(file, "image|question" if answers else "image|question|answer")
     names = {parts[0].strip() for parts in fields.values()}
-    if answered is not None and (apart := sorted(names ^ answered.keys())):
+    if answers and (apart := sorted(names ^ answers.keys())):
         raise DataError(
             f"{file}: {len(apart)} images have a question or an answer, but not both, such as {apart[0]}. Restore both"
             " files from one official archive."
         )
     for i, (image, question, *answer) in fields.items():
         name = image.strip()
-        golds = answered[name] if answered is not None else _alternatives(answer[0])
+        golds = answers[name] if answers else _alternatives(answer[0])
         yield Row(
             official_id=name,
             question=question,
             reference_answers=golds,
             answer_type=answer_type(golds[0]),
             content_family="abnormality",
-            options=(),
-            modality=None,
-            location=None,
             images=(Picture(images / f"{name}.jpg", name),),
             source_row=before + i,
         )
 
 
-def _refuse_lines(file: Path, lines: dict[int, list[str]], wanted: str) -> None:
-    refuse(f"{file}: line {i + 1}: {problem}. Correct the line." for i, problem in _problems(lines, wanted))
+def fields_of(file: Path, form: str) -> dict[int, list[str]]:
+    """Return the fields of each line that is not blank, by its number from 0; the last one may contain `|`.
+
+    The first field of `form`, such as `image|answer`, is an image, of which no other line is.
+    """
+    lines = {i: line.split("|", form.count("|")) for i, line in lines_of(file).items()}
+    refuse(f"{file}: line {i + 1}: {problem}. Correct the line." for i, problem in _problems(lines, form))
+    return lines
 
 
-def _problems(lines: dict[int, list[str]], wanted: str) -> Iterator[tuple[int, str]]:
-    n = wanted.partition(",")[0].count("|") + 1
+def _problems(lines: Mapping[int, Sequence[str]], form: str) -> Iterator[tuple[int, str]]:
     first: dict[str, int] = {}
     for i, fields in lines.items():
         image = fields[0].strip()
-        if len(fields) != n:
-            yield i, f"{len(fields)} fields, expected {wanted}"
+        if len(fields) <= form.count("|"):
+            yield i, f"{len(fields)} fields, expected {form}"
         elif limits.leaves_folder(image):
             yield i, f"the image is {fields[0]!r}, expected the name of a file without .jpg"
         elif first.setdefault(image, i) != i:

@@ -9,15 +9,18 @@ importing it:
     TERMS       one or two sentences for people: license, citation, where the official files are, and whether one has
                 to apply for access
 
+If there is a test split alone, NEVER_FITTED says why to those who ask for another one.
+
 If they are known, these help `dualread plan`:
 
     SIZES       for each split {"open": questions, "closed": questions, "images": images}, with the default settings
     DOWNLOAD_GB size of the download, in gigabytes
     MOST_SHOWN  the largest number of images of a question, where it is more than one
 
-A loader keeps or drops rows by fixed rules. Every rule that can drop a row has an `AuditStep`, even if it drops none. A
-loader selects nothing at random and decodes no image: `dualread.data.questions` selects questions, checks images and
-identifies them.
+A loader is called by `load`, which checks the split and gives it an object of its `Settings`. It raises a DataError
+that lists up to ten rows if files are missing or damaged, or a value is not as the format has it. It keeps or drops
+rows by fixed rules. Every rule that can drop a row has an `AuditStep`, even if it drops none. A loader selects nothing
+at random and decodes no image: `dualread.data.questions` selects questions, checks images and identifies them.
 """
 
 import re
@@ -25,7 +28,8 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import Any
 
 import polars as pl
 
@@ -34,7 +38,7 @@ from dualread.artifacts.tables import from_many_rows
 from dualread.data.tables.files import parsed
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
-from dualread.schema.base import TOGETHER, Section, Wire
+from dualread.schema.base import TOGETHER, NoSettings, Wire
 from dualread.schema.columns import QUESTION_COLUMNS
 
 
@@ -126,11 +130,8 @@ class Loaded:
 def askable(rows: Sequence[Row], no_gold: str) -> tuple[list[Row], list[AuditStep]]:
     """Return the rows that can be asked, in their order, and one audit step per rule.
 
-    The rules apply one after the other: a row counts as dropped by the first rule that it breaks.
-
-    Args:
-        rows: Rows with all options that were found, and with no reference answer if no option is the gold one.
-        no_gold: Why a row has no gold option; completes the sentence "dropped where ..." in the audit.
+    Rows have all options that were found, and no reference answer if no option is the gold one; `no_gold` says why, as
+    the end of "dropped where ...". A row counts as dropped by the first rule that it breaks.
     """
     rules = (
         (
@@ -173,27 +174,28 @@ def unlabeled(options: Sequence[str]) -> list[str]:
     return bare if len(bare) == len(texts) else texts
 
 
-T = TypeVar("T", bound=Section)
-
-
-def checked_request(loader: str, split: str, splits: Iterable[str], settings: Wire, declared: type[T]) -> T:
-    """Return `settings` as the loader named `loader` declares them, after a check of the split.
+def load(loader: ModuleType, folder: Path, split: str, settings: Wire) -> Loaded:
+    """Return the rows that a loader reads in a folder of official files.
 
     Raises:
-        ConfigError: `split` is not one of `splits`, or a setting is unknown, missing, or not allowed.
+        ConfigError: The data set has no such split, or a setting is unknown, missing, or not allowed.
+        DataError: A file is missing or damaged, or a row has a value that the format does not allow.
     """
-    if split not in (names := list(splits)):
-        raise ConfigError(f"{loader}: no split named {split!r}. Known: {', '.join(names)}.{did_you_mean(split, names)}")
-    return declared.from_spec(settings, f"{loader}: settings")
+    name, splits = loader.__name__.rpartition(".")[2], list(loader.HUB_FILES)
+    if split not in splits:
+        meant = did_you_mean(split, splits) + getattr(loader, "NEVER_FITTED", "")
+        raise ConfigError(f"{name}: no split named {split!r}. Known: {', '.join(splits)}.{meant}")
+    chosen = getattr(loader, "Settings", NoSettings).from_spec(settings, f"{name}: settings")
+    return loader.load_rows(folder, split, chosen)
 
 
-def read_json(file: Path, kind: type) -> Any:
-    """Return the content of a JSON file.
+def read_json(file: Path, kind: type, files: str) -> Any:
+    """Return the content of a JSON file, a `kind` (list or dict), in which no object has the same key twice.
 
-    Raises:
-        DataError: The file is not JSON, an object in it has the same key twice, or its content is no `kind` (list or
-            dict).
+    `files` names the official files, for the message where it is missing.
     """
+    if not file.is_file():
+        raise DataError(f"{file}: no such file. Expected the official files: {files}.")
     try:
         content = parsed(file.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -204,11 +206,7 @@ def read_json(file: Path, kind: type) -> Any:
 
 
 def lines_of(file: Path) -> dict[int, str]:
-    """Return the lines of a text file by their numbers, from 0, without line ends (LF or CRLF) and blank lines.
-
-    Raises:
-        DataError: The file is not UTF-8 text.
-    """
+    """Return the lines of a text file by their numbers, from 0, without line ends (LF or CRLF) and blank lines."""
     try:
         text = file.read_text(encoding="utf-8-sig")  # turns CRLF into one line feed
     except ValueError as error:
@@ -235,37 +233,34 @@ def path_below(folder: str) -> Allowed:
 
 
 TEXT = Allowed(lambda value: isinstance(value, str), "text")
+MAYBE_TEXT = Allowed(lambda value: value is None or isinstance(value, str), "text or null")
 INTEGER = Allowed(lambda value: type(value) is int, "an integer")  # bool is an int to isinstance
 
 
 def check_records(
     records: Iterable[tuple[Path, int | str, Any]], fields: Mapping[str, Allowed], name: str | None = None
 ) -> None:
-    """Refuse records of which a value is not as declared.
+    """Refuse records, each with its file and the number or name of its row, of which a value is not as `fields` say.
 
-    Args:
-        records: Each with its file, and the number or the name of its row.
-        fields: What each key has to hold.
-        name: The key whose value names a record in messages; None where its place does.
-
-    Raises:
-        DataError: A record is no object, or lacks a key, or has another value; up to ten are listed.
+    The key `name`, if there is one, has a value that names a record in messages.
     """
-    refuse(
-        f"{file}: row {row}: {problem}. Correct the row."
-        for file, row, record in records
-        for problem in _wrong(record, fields, name)
-    )
+    refuse(problem for file, row, record in records for problem in problems_of(file, row, record, fields, name))
 
 
-def _wrong(record: Any, fields: Mapping[str, Allowed], name: str | None) -> Iterator[str]:
+def problems_of(
+    file: Path, row: int | str, record: Any, fields: Mapping[str, Allowed], name: str | None = None
+) -> Iterator[str]:
+    """Yield a sentence per value of a record that is not as `fields` say; see `check_records`."""
+    where = f"{file}: row {row}:"
     if not isinstance(record, dict):
-        yield f"is a {type(record).__name__}, expected an object with {' and '.join(list(fields)[:2])}"
+        keys = " and ".join(list(fields)[:2])
+        yield f"{where} is a {type(record).__name__}, expected an object with {keys}. Correct the row."
         return
-    which = "" if name is None else f"{name} {record.get(name)}: "
+    if name is not None:
+        where += f" {name} {record.get(name)}:"
     for key, field in fields.items():
         if not field.holds(value := record.get(key)):
-            yield f"{which}{key} is {value!r}, expected {field.expected}"
+            yield f"{where} {key} is {value!r:.200}, expected {field.expected}. Correct the row."
 
 
 def is_texts(value: Any) -> bool:

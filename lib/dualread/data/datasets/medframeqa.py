@@ -6,29 +6,14 @@ video_id. All frames of a video are one cluster. reasoning_chain contains the an
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from dualread.data.datasets._hub_tables import in_order
-from dualread.data.datasets.base import (
-    TEXT,
-    Allowed,
-    AuditStep,
-    Loaded,
-    Picture,
-    Row,
-    check_records,
-    checked_request,
-    is_texts,
-    lower,
-    unlabeled,
-)
-from dualread.errors import DataError
+from dualread.data.datasets import base
+from dualread.data.datasets._hub_tables import bytes_in, records_of
 from dualread.grading.canonical import canonical
-from dualread.schema.base import NoSettings, Wire
+from dualread.schema.base import NoSettings
 from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 
 HUB_FILES = {"test": ("data/test-*.parquet",)}
@@ -39,74 +24,56 @@ TERMS = "CC BY 4.0; the frames are those of public teaching videos. huggingface.
 
 _IMAGES = tuple(f"image_{k}" for k in range(1, 6))
 _LETTERS = "ABCDEFGHIJ"
-_OTHERS = ("system", "organ", "modality")
 _FIELDS = {
-    "question": TEXT,
-    "options": Allowed(
-        lambda value: is_texts(value) and FEWEST_OPTIONS <= len(value) <= MOST_OPTIONS,
+    "question": base.TEXT,
+    "options": base.Allowed(
+        lambda value: base.is_texts(value) and FEWEST_OPTIONS <= len(value) <= MOST_OPTIONS,
         f"a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts",
     ),
-    "correct_answer": TEXT,
-    "video_id": TEXT,
-    "frames": Allowed(
+    "correct_answer": base.TEXT,
+    "video_id": base.TEXT,
+    "frames": base.Allowed(
         lambda value: len(value) > 1 and all(value), "bytes of at least two images, image_1 and image_2, without a gap"
     ),
 }
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the rows that have different options, one of them gold, in the order of the tables.
-
-    Raises:
-        ConfigError: `split` is not "test", or a setting is given.
-        DataError: A table is missing, is not parquet or lacks a column, or a row has a value that the format does not
-            allow; the message lists up to ten rows.
-    """
-    checked_request("medframeqa", split, HUB_FILES, settings, NoSettings)
-    records = list(_records(folder, split))
-    check_records(records, _FIELDS, "question_id")
+def load_rows(folder: Path, split: str, settings: NoSettings) -> base.Loaded:
+    """Return the rows that have different options, one of them gold, in the order of the tables."""
+    records = [(table, i, {**record, "frames": _frames(record)}) for table, i, record in records_of(folder, split)]
+    base.check_records(records, _FIELDS, "question_id")
     images: dict[str, bytes] = {}  # equal images are one object
     rows = [_row(i, record, images) for i, (_, _, record) in enumerate(records)]
     kept = [row for row in rows if row.reference_answers]
     reason = "correct_answer is the letter of an option, and no two options have the same canonical form"
-    audit = AuditStep(step="gold option", kept=len(kept), dropped=len(rows) - len(kept), reason=reason)
-    return Loaded(file=records[0][0], rows=kept, audit=[audit])
+    audit = base.AuditStep(step="gold option", kept=len(kept), dropped=len(rows) - len(kept), reason=reason)
+    return base.Loaded(file=records[0][0], rows=kept, audit=[audit])
 
 
-def _records(folder: Path, split: str) -> Iterator[tuple[Path, int, dict[str, Any]]]:
-    """Yield the table of each row, its place in it, and its values, with the bytes of its images in `frames`."""
-    for table in in_order(folder, split):
-        frames = [pl.col(name).struct.field("bytes").alias(name) for name in _IMAGES]
-        texts = ["question_id", "question", "options", "correct_answer", "video_id", *_OTHERS]
-        try:
-            frame = pl.read_parquet(table, columns=[*texts, *_IMAGES]).select(*texts, *frames)
-        except pl.exceptions.PolarsError as error:
-            problem = str(error).partition("\n")[0]
-            expected = f"a parquet table with the columns {', '.join([*texts, *_IMAGES])} {{bytes, path}}"
-            raise DataError(f"{table}: {problem}. Expected {expected}. Download it again.") from error
-        for i, row in enumerate(frame.iter_rows(named=True)):
-            shown = [row.pop(name) for name in _IMAGES]
-            while shown and shown[-1] is None:
-                shown.pop()
-            yield table, i, {**row, "frames": shown}
+def _frames(record: Mapping[str, Any]) -> list[bytes | None]:
+    """Return the bytes of the images of a row, without the empty columns after the last one."""
+    shown = [bytes_in(record.get(name)) for name in _IMAGES]
+    while shown and shown[-1] is None:
+        shown.pop()
+    return shown
 
 
-def _row(source_row: int, record: Mapping[str, Any], images: dict[str, bytes]) -> Row:
-    options = unlabeled(record["options"])
+def _row(source_row: int, record: Mapping[str, Any], images: dict[str, bytes]) -> base.Row:
+    options = base.unlabeled(record["options"])
     gold = dict(zip(_LETTERS, options, strict=False)).get(record["correct_answer"].strip().upper())
     unclear = gold is None or len(set(map(canonical, options))) < len(options) or not all(map(canonical, options))
     digests = [hashlib.sha256(content).hexdigest() for content in record["frames"]]
     frames = zip(digests, record["frames"], strict=True)
-    return Row(
+    return base.Row(
         official_id=str(record["question_id"] or source_row),
         question=record["question"],
         reference_answers=() if unclear or gold is None else (gold,),
         answer_type="closed",
-        content_family=lower(record["system"]),
+        content_family=base.lower(record["system"]),
         options=tuple(options),
-        modality=lower(record["modality"]),
-        location=lower(record["organ"]),
-        images=tuple(Picture(images.setdefault(digest, content), digest[:16]) for digest, content in frames),
+        modality=base.lower(record["modality"]),
+        location=base.lower(record["organ"]),
+        images=tuple(base.Picture(images.setdefault(digest, content), digest[:16]) for digest, content in frames),
         source_row=source_row,
         patient=record["video_id"].strip() or None,
     )

@@ -15,19 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets._reports import report_row, reportable, shown
-from dualread.data.datasets.base import (
-    Allowed,
-    Loaded,
-    Picture,
-    check_records,
-    checked_request,
-    lines_of,
-    word_of,
-)
+from dualread.data.datasets.base import Allowed, Loaded, Picture, check_records, lines_of, word_of
 from dualread.data.datasets.settings import ViewedReportSettings
 from dualread.data.tables.files import read_records
 from dualread.errors import DataError, refuse
-from dualread.schema.base import Wire
 
 _SPLITS = {"train": "train", "validation": "validate", "test": "test"}
 _SPLIT_FILE, _METADATA = "mimic-cxr-2.0.0-split.csv.gz", "mimic-cxr-2.0.0-metadata.csv.gz"
@@ -64,15 +55,8 @@ class Settings(ViewedReportSettings):
     """What is asked, which sections are the reference, and which views are shown."""
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return a row per study of `split` that has a reference report, in the order of the table of splits.
-
-    Raises:
-        ConfigError: There is no such split or setting.
-        DataError: A table or report is missing, or a row has a value that the format does not allow; the message lists
-            up to ten.
-    """
-    chosen = checked_request("mimic_cxr", split, _SPLITS, settings, Settings)
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+    """Return a row per study of `split` that has a reference report, in the order of the table of splits."""
     file = folder / _SPLIT_FILE
     records = [record for record in _table(file, list(_FIELDS)) if record["split"] == _SPLITS[split]]
     metadata = _table(folder / _METADATA, ["dicom_id", "ViewPosition"])
@@ -88,8 +72,8 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
         place = folder.absolute() / places[patient, study]
         images = [(views.get(name), Picture(place / f"{name}.jpg", name)) for name in dicom_ids]
         report = sections_of("\n".join(lines_of(texts[patient, study]).values()))
-        rows.append(report_row(chosen, f"s{study}", k, report, shown(images, chosen.views), patient))
-    kept, audit = reportable(rows, chosen.sections)
+        rows.append(report_row(settings, f"s{study}", k, report, shown(images, settings.views), patient))
+    kept, audit = reportable(rows, settings.sections)
     return Loaded(file=file, rows=kept, audit=audit)
 
 

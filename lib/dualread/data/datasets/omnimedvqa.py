@@ -10,21 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets.base import (
-    TEXT,
-    Allowed,
-    Loaded,
-    Picture,
-    Row,
-    askable,
-    check_records,
-    checked_request,
-    lower,
-    path_below,
-    read_json,
-)
+from dualread.data.datasets import base
 from dualread.errors import DataError
-from dualread.schema.base import NoSettings, Wire
+from dualread.schema.base import NoSettings
 
 HUB_FILES = {"test": ("OmniMedVQA.zip",)}
 DOWNLOAD_GB = 10.7
@@ -35,48 +23,41 @@ TERMS = (
 
 _QUESTIONS = Path("QA_information", "Open-access")
 _OPTIONS = ("option_A", "option_B", "option_C", "option_D")
-_MAYBE_TEXT = Allowed(lambda value: value is None or isinstance(value, str), "text")
 _FIELDS = {
-    **dict.fromkeys(("question_id", "question", "gt_answer"), TEXT),
-    "image_path": path_below("a path below Images/"),
-    **dict.fromkeys((*_OPTIONS, "question_type", "modality_type", "modality"), _MAYBE_TEXT),
+    **dict.fromkeys(("question_id", "question", "gt_answer"), base.TEXT),
+    "image_path": base.path_below("a path below Images/"),
+    **dict.fromkeys((*_OPTIONS, "question_type", "modality_type", "modality"), base.MAYBE_TEXT),
 }
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
+def load_rows(folder: Path, split: str, settings: NoSettings) -> base.Loaded:
     """Return the questions with four different options of which `gt_answer` is one, in the order of the file names.
 
     `source_row` counts the rows of all files together.
-
-    Raises:
-        ConfigError: The data set has no such split, or a setting is given.
-        DataError: There is no file, a file is not a list of objects, or a row lacks a key, has a value that the format
-            does not allow, or names an image outside the folder; the message lists up to ten rows with their files.
     """
-    checked_request("omnimedvqa", split, HUB_FILES, settings, NoSettings)
     root = (folder if (folder / _QUESTIONS).is_dir() else folder / "OmniMedVQA").absolute()
     files = sorted((root / _QUESTIONS).glob("*.json"))
     if not files:
         raise DataError(f"{folder}: no {_QUESTIONS}/*.json. Expected the official files: QA_information/ and Images/.")
-    records = [(file, i, record) for file in files for i, record in enumerate(read_json(file, list))]
-    check_records(records, _FIELDS, "question_id")
+    records = [(file, i, record) for file in files for i, record in enumerate(base.read_json(file, list, "Images/"))]
+    base.check_records(records, _FIELDS, "question_id")
     rows = [_row(root, source_row, record) for source_row, (_, _, record) in enumerate(records)]
-    kept, audit = askable(rows, "gt_answer is none of the options")
-    return Loaded(file=root / _QUESTIONS, rows=kept, audit=audit)
+    kept, audit = base.askable(rows, "gt_answer is none of the options")
+    return base.Loaded(file=root / _QUESTIONS, rows=kept, audit=audit)
 
 
-def _row(root: Path, source_row: int, record: Mapping[str, Any]) -> Row:
+def _row(root: Path, source_row: int, record: Mapping[str, Any]) -> base.Row:
     options = tuple((record.get(key) or "").strip() for key in _OPTIONS)
     gold = next((option for option in options if _loose(option) == _loose(record["gt_answer"])), None)
-    return Row(
+    return base.Row(
         official_id=record["question_id"],
         question=record["question"],
         reference_answers=() if gold is None else (gold,),
         answer_type="closed",
-        content_family=lower(record.get("question_type")),
+        content_family=base.lower(record.get("question_type")),
         options=options,
-        modality=lower(record.get("modality_type") or record.get("modality")),
-        images=(Picture(root / record["image_path"], record["image_path"]),),
+        modality=base.lower(record.get("modality_type") or record.get("modality")),
+        images=(base.Picture(root / record["image_path"], record["image_path"]),),
         source_row=source_row,
     )
 

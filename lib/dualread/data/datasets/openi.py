@@ -15,11 +15,11 @@ from xml.etree import ElementTree
 from pydantic import Field
 
 from dualread.data.datasets._reports import report_row, reportable
-from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, checked_request
+from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row
 from dualread.data.datasets.own_tables import drawn_splits
 from dualread.data.datasets.settings import ReportSettings
 from dualread.errors import DataError, refuse
-from dualread.schema.base import Split, Wire
+from dualread.schema.base import Split
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
 MOST_SHOWN = 5
@@ -46,15 +46,8 @@ class Settings(ReportSettings):
     """Share of the reports of each split. Reports are ordered by the digest of their id and cut at the shares."""
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return a row per report of `split` that has an image and a reference, in the order of the files' numbers.
-
-    Raises:
-        ConfigError: There is no such split or setting.
-        DataError: There are no reports, or one is no XML, has no id, has the id of another one, or names an image
-            outside the folder; the message lists up to ten.
-    """
-    chosen = checked_request("openi", split, HUB_FILES, settings, Settings)
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+    """Return a row per report of `split` that has an image and a reference, in the order of the files' numbers."""
     files = sorted((folder / _REPORTS).glob("*.xml"), key=lambda file: (len(file.stem), file.stem))
     if not files:
         raise DataError(f"{folder / _REPORTS}: no *.xml. Expected the reports of NLMCXR_reports.tgz.")
@@ -69,13 +62,13 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
             problems.append(f"{file}: the id of the report is {name!r}, expected {expected}. Restore the file.")
         reports[name] = file, report
     refuse(problems)
-    split_of = drawn_splits(reports, chosen.shares)
+    split_of = drawn_splits(reports, settings.shares)
     rows = [
-        _row(folder.absolute() / "NLMCXR_png", k, name, report, chosen)
+        _row(folder.absolute() / "NLMCXR_png", k, name, report, settings)
         for k, (name, (_, report)) in enumerate(reports.items())
         if split_of.get(name) == split
     ]
-    kept, audit = reportable(rows, chosen.sections)
+    kept, audit = reportable(rows, settings.sections)
     reason = f"of {len(reports)} reports, by the digest of their id"
     step = AuditStep(step=f"split {split}", kept=len(rows), dropped=len(reports) - len(rows), reason=reason)
     return Loaded(file=folder / _REPORTS, rows=kept, audit=[step, *audit])

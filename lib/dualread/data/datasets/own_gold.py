@@ -30,11 +30,8 @@ _NAMED = {
 def gold_way(lines: Sequence[OwnRow]) -> str | None:
     """Return the way in `GOLDS` by which the rows with options name the gold one; None if there are no such rows.
 
-    Args:
-        lines: Rows whose `reference_answers` are lists, and whose `options` are lists or None.
-
-    Raises:
-        DataError: No way fits all rows, or several do and name different options; rows are listed, up to ten.
+    Rows, whose `reference_answers` and `options` are lists, are refused if no way fits all, or if several do and name
+    different options.
     """
     rows = [line for line in lines if line.record.get("options")]
     if not rows:
@@ -64,13 +61,8 @@ def gold_way(lines: Sequence[OwnRow]) -> str | None:
 def with_texts(lines: Sequence[OwnRow], way: str | None, booleans: str | None) -> list[OwnRow]:
     """Return the rows with gold answers that grading compares: the texts of options, and no booleans.
 
-    Args:
-        lines: As for `gold_way`; booleans among the reference answers are still Python's.
-        way: The setting `gold`; None to find it.
-        booleans: The setting `booleans`; None if no table has any.
-
-    Raises:
-        DataError: As `gold_way`; a gold answer is no option; or there are booleans, and no setting.
+    `way` and `booleans` are the settings `gold` and `booleans`; without a way, it is found. Booleans among the
+    reference answers are still Python's.
     """
     lines = without_booleans(lines, booleans)
     way = gold_way(lines) if way is None else way
@@ -126,8 +118,7 @@ def _shown(text: str) -> str:
 def without_booleans(lines: Sequence[OwnRow], booleans: str | None) -> list[OwnRow]:
     """Return the rows with texts in place of True and False, as the setting `booleans` says.
 
-    Raises:
-        DataError: There is no setting, and True or False is the gold answer of a question that asks for neither.
+    Without it, they are refused where the question asks for neither.
     """
     texts: dict[str, str] = dict(zip(_TRUTHS, (booleans or "true/false").split("/"), strict=True))
     words = "yes or no" if booleans == "yes/no" else "its text"

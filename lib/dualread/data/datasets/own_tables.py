@@ -20,7 +20,7 @@ import polars as pl
 
 from dualread import limits
 from dualread.data.datasets.base import unlabeled
-from dualread.data.tables.contract import ID, TEXTS
+from dualread.data.tables.contract import ANSWER_TYPES, ID, TEXTS
 from dualread.data.tables.files import SUFFIXES, is_table, read_records, suffix_of
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 
@@ -30,14 +30,9 @@ _SPLIT_NAMES = {"training": "train", "val": "validation", "valid": "validation",
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnRow:
-    """One row of a table as it was read.
+    """One row of a table as it was read: the 0-based `number` of its line or row (`unit`), and its values.
 
-    Attributes:
-        file: The table.
-        unit: "line" or "row".
-        number: The 0-based number of its line or row.
-        record: Its values.
-        notes: What was changed about it, in words that are equal for all rows that were changed so.
+    `notes` say what was changed about it, in words that are equal for all rows that were changed so.
     """
 
     file: Path
@@ -72,15 +67,8 @@ def split_name(name: Any) -> Any:
 def renamed(lines: Sequence[OwnRow], columns: Mapping[str, str], known: Sequence[str]) -> list[OwnRow]:
     """Return the rows with the user's columns under our names, and without those that have no name of ours.
 
-    Args:
-        lines: The rows.
-        columns: {name of ours: name in the table}. A name of ours that is not in it, and is not another one's column,
-            is read as it is.
-        known: The names of ours.
-
-    Raises:
-        ConfigError: A name is not ours.
-        DataError: No row has a column that the mapping names.
+    `columns` is {name of ours: name in the table}. A name of ours (`known`) that is not in it, and is not another one's
+    column, is read as it is.
     """
     names = list(dict.fromkeys(name for line in lines for name in line.record))
     for name, column in columns.items():
@@ -120,13 +108,7 @@ def drawn_splits(images: Iterable[str], shares: Mapping[Any, float]) -> dict[str
 def find_tables(folder: Path, split: str, files: Mapping[Any, str] | None) -> tuple[list[Path], bool]:
     """Return the tables that hold a split, sorted by name, and whether they hold all splits.
 
-    Args:
-        folder: The folder of the data set.
-        split: train, validation or test.
-        files: The setting `files`; None for the usual names.
-
-    Raises:
-        DataError: There is none, or there are several of the usual names.
+    `files` is the setting; None for the usual names.
     """
     if files is not None:
         of_all = split not in files
@@ -162,11 +144,7 @@ def stem_of(path: Path) -> str | None:
 
 
 def read_table(file: Path) -> tuple[list[OwnRow], str]:
-    """Return the rows of one table, and in words how it was read.
-
-    Raises:
-        DataError: The file is in another format, cannot be read, or has no rows.
-    """
+    """Return the rows of one table, and in words how it was read."""
     read = read_records(file)
     lines = [OwnRow(file=file, unit=read.unit, number=number - 1, record=record) for number, record in read.rows]
     if not lines:
@@ -182,8 +160,6 @@ _CONVERSATIONS = {
 # Columns of options: A, B, ...; option_A, Choice B, option c.
 _OPTION = re.compile(r"(?P<plain>[A-J])|(?i:option|choice)[ _]?(?P<named>[A-Ja-j])")
 _IMAGE_TAG = re.compile(r"\A\s*<image>\s*|\s*<image>\s*\Z")
-# VQA's own types, beside ours.
-_ANSWER_TYPES = {"yes/no": "closed", "number": "open", "other": "open"}
 _IDS = ("id", "donor_id", "image_id", "group")
 _LISTS = ("reference_answers", "options")
 NUMBERED = re.compile(r"image_[1-9]\d?")  # columns of images
@@ -198,18 +174,17 @@ def unfolded(lines: Sequence[OwnRow]) -> list[OwnRow]:
 
     These are question and reference_answers in place of a conversation, as LLaVA's are, without a marker `<image>`
     before or after the question; and options in place of a column per option, as in VLMEvalKit's and PMC-VQA's tables.
-
-    Raises:
-        DataError: A conversation is not one question and one answer; up to ten rows are listed.
+    NaN is null.
     """
     columns = dict.fromkeys(name for line in lines for name in line.record)
+    made = [replace(line, record={name: _without_nan(value) for name, value in line.record.items()}) for line in lines]
     if (letters := _option_columns(columns)) is not None:
-        lines = [_gathered(line, letters, "options") for line in lines]
-    if columns.keys().isdisjoint(_CONVERSATIONS):
-        return list(lines)
-    made = [_unfolded(line) for line in lines]
-    refuse(result for result in made if isinstance(result, str))
-    return [result for result in made if isinstance(result, OwnRow)]
+        made = [_gathered(line, letters, "options") for line in made]
+    if not columns.keys().isdisjoint(_CONVERSATIONS):
+        unfolded_rows = [_unfolded(line) for line in made]
+        refuse(result for result in unfolded_rows if isinstance(result, str))
+        made = [result for result in unfolded_rows if isinstance(result, OwnRow)]
+    return made
 
 
 def _option_columns(columns: Collection[str]) -> list[str] | None:
@@ -222,7 +197,7 @@ def _option_columns(columns: Collection[str]) -> list[str] | None:
 
 def _gathered(line: OwnRow, columns: Sequence[str], target: str) -> OwnRow:
     """Return the row with a list, `target`, in place of `columns`, of which those at the end may be empty."""
-    values = [None if _is_nan(line.record.get(name)) else line.record.get(name) for name in columns]
+    values = [line.record.get(name) for name in columns]
     while values and values[-1] in (None, ""):
         values.pop()
     others = {name: value for name, value in line.record.items() if name not in columns}
@@ -255,10 +230,7 @@ def _unfolded(line: OwnRow) -> OwnRow | str:
 def in_form(lines: Sequence[OwnRow]) -> list[OwnRow]:
     """Return the rows, whose columns have our names, with values in the form that the loader documents.
 
-    What is in no known form stays as it is, for the loader to refuse.
-
-    Raises:
-        DataError: Ids have lost digits, so that different ones may be equal.
+    What is in no known form stays as it is, for the loader to refuse. Ids that have lost digits are refused.
     """
     for name, kind in (*((name, ID) for name in _IDS), *((name, TEXTS) for name in _LISTS)):
         values = [line.record.get(name) for line in lines]
@@ -273,8 +245,7 @@ def in_form(lines: Sequence[OwnRow]) -> list[OwnRow]:
 
 
 def _in_form(line: OwnRow) -> OwnRow:
-    record = {name: None if _is_nan(value) else value for name, value in line.record.items()}
-    notes = list(line.notes)
+    record, notes = dict(line.record), list(line.notes)
     for name in _IDS:
         if _is_whole(value := record.get(name)) or isinstance(value, str):
             record[name] = _text(value)
@@ -291,7 +262,7 @@ def _in_form(line: OwnRow) -> OwnRow:
         record["split"] = split_name(record["split"])
     if isinstance(kind := record.get("answer_type"), str):
         plain = kind.strip().lower()
-        record["answer_type"] = _ANSWER_TYPES.get(plain, plain) or None
+        record["answer_type"] = ANSWER_TYPES.get(plain, plain) or None
     if "image" in record:
         record["image"] = image_in(record["image"])
     return line if record == line.record else replace(line, record=record, notes=tuple(notes))
@@ -307,7 +278,7 @@ def with_images(lines: Sequence[OwnRow]) -> list[OwnRow]:
         return list(lines)
     problems = []
     for line in lines:
-        filled = [not (line.record.get(name) in (None, "") or _is_nan(line.record.get(name))) for name in columns]
+        filled = [line.record.get(name) not in (None, "") for name in columns]
         if (n := sum(filled)) == 0 or not all(filled[:n]):
             others = "and a later one is not" if n else "and so are all others"
             empty = columns[filled.index(False)]
@@ -318,8 +289,8 @@ def with_images(lines: Sequence[OwnRow]) -> list[OwnRow]:
     return [_gathered(line, columns, "image") for line in lines]
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+def _without_nan(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _listed(value: Any) -> list[Any]:

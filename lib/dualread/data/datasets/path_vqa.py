@@ -23,8 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from dualread.data.datasets._hub_tables import read_rows
-from dualread.data.datasets.base import AuditStep, Loaded, Row, checked_request
-from dualread.schema.base import NoSettings, Wire
+from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.schema.base import NoSettings
 
 HUB_FILES = {
     "train": ("data/train-*.parquet",),
@@ -46,14 +46,8 @@ _FAMILIES = {
 }
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the rows of `split` in the order of the tables, without exact repetitions of an earlier row.
-
-    Raises:
-        ConfigError: The data set has no such split, or a setting is given.
-        DataError: A table is missing or broken; see `dualread.data.datasets._hub_tables.read_rows`.
-    """
-    checked_request("path_vqa", split, HUB_FILES, settings, NoSettings)
+def load_rows(folder: Path, split: str, settings: NoSettings) -> Loaded:
+    """Return the rows of `split` in the order of the tables, without exact repetitions of an earlier row."""
     rows = [row for _, row in read_rows(folder, [split])]
     distinct: dict[str, Row] = {}
     for row in rows:

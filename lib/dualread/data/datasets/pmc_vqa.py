@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from dualread import limits
-from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, askable, checked_request
+from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, askable
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import canonical
-from dualread.schema.base import NoSettings, Wire
+from dualread.schema.base import NoSettings
 
-_FILES = {"train": "train.csv", "test": "test_clean.csv"}
 HUB_FILES = {"train": ("train.csv", "images.zip"), "test": ("test_clean.csv", "images.zip")}
 DOWNLOAD_GB = 19
 TERMS = (
@@ -33,20 +32,18 @@ _COLUMNS = ("Figure_path", "Question", "Answer", "Choice A", "Choice B", "Choice
 _LABEL = re.compile(r"\s*([A-D])\s*:")
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
+def load_rows(folder: Path, split: str, settings: NoSettings) -> Loaded:
     """Return the rows of `split` that have four different options and one gold answer, in the order of the file.
 
     The file gives the gold answer twice, as a letter and as a text; a row is kept only if both agree.
-
-    Raises:
-        ConfigError: The data set has no such split, or a setting is given.
-        DataError: The file is missing, is not CSV, or lacks a column, or a row has too few or too many fields or names
-            an image outside the folder; the message lists up to ten rows.
     """
-    checked_request("pmc_vqa", split, _FILES, settings, NoSettings)
-    file = folder / _FILES[split]
+    file = folder / HUB_FILES[split][0]
     records = _read(file)
-    refuse(f"{file}: row {i}: {problem}" for i, record in enumerate(records) for problem in _problems(record))
+    refuse(
+        f"{file}: row {i}: {problem}. Correct the row."
+        for i, record in enumerate(records)
+        if (problem := _problem(record)) is not None
+    )
     rows = [_row(folder.absolute(), i, record) for i, record in enumerate(records)]
     kept, audit = askable(rows, "Answer_label names no option, or an option whose text differs from Answer")
     return Loaded(file=file, rows=kept, audit=[_labels(records), *audit])
@@ -68,13 +65,12 @@ def _read(file: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _problems(record: Mapping[Any, Any]) -> list[str]:
+def _problem(record: Mapping[Any, Any]) -> str | None:
     # DictReader fills missing fields with None and keeps surplus ones under the key None.
     if None in record or None in record.values():
-        return ["has too few or too many fields, expected one per column. Correct the row."]
-    if limits.leaves_folder(record["Figure_path"]):
-        return [f"Figure_path is {record['Figure_path']!r}, expected a file in images/. Correct the row."]
-    return []
+        return "has too few or too many fields, expected one per column"
+    path = record["Figure_path"]
+    return f"Figure_path is {path!r}, expected a file in images/" if limits.leaves_folder(path) else None
 
 
 def _labels(records: list[dict[str, Any]]) -> AuditStep:

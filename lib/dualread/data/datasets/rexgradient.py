@@ -11,22 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from dualread import limits
+from dualread.data.datasets import base
 from dualread.data.datasets._reports import report_row, reportable, shown
-from dualread.data.datasets.base import (
-    Allowed,
-    Loaded,
-    Picture,
-    Row,
-    check_records,
-    checked_request,
-    is_texts,
-    read_json,
-)
 from dualread.data.datasets.settings import ViewedReportSettings
-from dualread.errors import DataError
-from dualread.schema.base import Wire
 
-_NAMES = {"train": "train", "validation": "valid", "test": "test"}
 HUB_FILES = {
     "train": ("metadata/train_metadata_view_position.json",),
     "validation": ("metadata/valid_metadata_view_position.json",),
@@ -40,15 +28,18 @@ TERMS = (
     " (cat deid_png.part* | tar --zstd -xf -). Zhang et al. 2025 (arXiv:2505.00228)."
 )
 
-_TEXT = Allowed(lambda value: value is None or isinstance(value, str), "text or null")
 _FIELDS = {
-    "Findings": _TEXT,
-    "Impression": _TEXT,
-    "ImagePath": Allowed(
-        lambda paths: is_texts(paths) and not any(limits.leaves_folder(path.removeprefix("../")) for path in paths),
+    "Findings": base.MAYBE_TEXT,
+    "Impression": base.MAYBE_TEXT,
+    "ImagePath": base.Allowed(
+        lambda paths: (
+            base.is_texts(paths) and not any(limits.leaves_folder(path.removeprefix("../")) for path in paths)
+        ),
         "a list of paths inside ../deid_png",
     ),
-    "ImageViewPosition": Allowed(lambda value: value is None or isinstance(value, list), "a list of texts or nulls"),
+    "ImageViewPosition": base.Allowed(
+        lambda value: value is None or isinstance(value, list), "a list of texts or nulls"
+    ),
 }
 
 
@@ -56,30 +47,21 @@ class Settings(ViewedReportSettings):
     """What is asked, which sections are the reference, and which views are shown."""
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return a row per study of `split` that has images and a reference report, in the order of the file.
-
-    Raises:
-        ConfigError: There is no such split or setting.
-        DataError: The file is missing or not an object of objects, or a row lacks a key, has a value that the format
-            does not allow, or names an image outside the folder; the message lists up to ten rows.
-    """
-    chosen = checked_request("rexgradient", split, _NAMES, settings, Settings)
-    file = folder / "metadata" / f"{_NAMES[split]}_metadata_view_position.json"
-    if not file.is_file():
-        raise DataError(f"{file}: no such file. Expected the official files: metadata/*.json and deid_png/.")
-    records = read_json(file, dict)
-    check_records(((file, key, record) for key, record in records.items()), _FIELDS)
-    rows = [_row(folder.absolute(), k, key, record, chosen) for k, (key, record) in enumerate(records.items())]
-    kept, audit = reportable(rows, chosen.sections)
-    return Loaded(file=file, rows=kept, audit=audit)
+def load_rows(folder: Path, split: str, settings: Settings) -> base.Loaded:
+    """Return a row per study of `split` that has images and a reference report, in the order of the file."""
+    file = folder / HUB_FILES[split][0]
+    records = base.read_json(file, dict, "metadata/*.json and deid_png/")
+    base.check_records(((file, key, record) for key, record in records.items()), _FIELDS)
+    rows = [_row(folder.absolute(), k, key, record, settings) for k, (key, record) in enumerate(records.items())]
+    kept, audit = reportable(rows, settings.sections)
+    return base.Loaded(file=file, rows=kept, audit=audit)
 
 
-def _row(root: Path, k: int, key: str, record: Mapping[str, Any], settings: Settings) -> Row:
+def _row(root: Path, k: int, key: str, record: Mapping[str, Any], settings: Settings) -> base.Row:
     paths = [path.removeprefix("../") for path in record["ImagePath"]]
     positions = [str(position or "") for position in record["ImageViewPosition"] or []]
     positions += [""] * (len(paths) - len(positions))
-    images = zip(positions, (Picture(root / path, path) for path in paths), strict=False)
+    images = zip(positions, (base.Picture(root / path, path) for path in paths), strict=False)
     texts = {section: record[section.capitalize()] for section in ("findings", "impression")}
     report = {section: [] if (text or "").strip().lower() == "none" else [text] for section, text in texts.items()}
     patient = paths[0].split("/")[1] if paths and paths[0].startswith("deid_png/") else None

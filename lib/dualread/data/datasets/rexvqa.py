@@ -13,24 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from dualread import limits
-from dualread.data.datasets.base import (
-    TEXT,
-    Allowed,
-    Loaded,
-    Picture,
-    Row,
-    askable,
-    check_records,
-    checked_request,
-    is_texts,
-    lower,
-    read_json,
-    unlabeled,
-)
-from dualread.errors import ConfigError, DataError
-from dualread.schema.base import Section, Wire
+from dualread.data.datasets import base
+from dualread.errors import ConfigError
+from dualread.schema.base import Section
 
-_FILES = {"train": "train_vqa_data.json", "validation": "valid_vqa_data.json", "test": "test_vqa_data.json"}
 HUB_FILES = {
     "train": ("metadata/train_vqa_data.json",),
     "validation": ("metadata/valid_vqa_data.json",),
@@ -46,11 +32,11 @@ TERMS = (
 
 
 _FIELDS = {
-    **dict.fromkeys(("question", "correct_answer"), TEXT),
-    "task_name": Allowed(lambda value: value is None or isinstance(value, str), "text"),
-    "options": Allowed(is_texts, "a list of texts"),
-    "ImagePath": Allowed(
-        lambda views: is_texts(views) and views and not limits.leaves_folder(views[0].removeprefix("../")),
+    **dict.fromkeys(("question", "correct_answer"), base.TEXT),
+    "task_name": base.MAYBE_TEXT,
+    "options": base.Allowed(base.is_texts, "a list of texts"),
+    "ImagePath": base.Allowed(
+        lambda views: base.is_texts(views) and views and not limits.leaves_folder(views[0].removeprefix("../")),
         "a list of one or more paths, the first of them inside ../deid_png",
     ),
 }
@@ -63,42 +49,33 @@ class Settings(Section):
     """The folder that holds deid_png/, inside the source folder."""
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the rows of `split` that have four different options, one of them gold, in the order of the file.
-
-    Raises:
-        ConfigError: There is no such split or setting, or `images` is a path outside the source folder.
-        DataError: The file is missing or not an object of objects, or a row lacks a key, has a value that the format
-            does not allow, or names an image outside the folder; the message lists up to ten rows.
-    """
-    images = checked_request("rexvqa", split, _FILES, settings, Settings).images
-    if limits.leaves_folder(images):
+def load_rows(folder: Path, split: str, settings: Settings) -> base.Loaded:
+    """Return the rows of `split` that have four different options, one of them gold, in the order of the file."""
+    if limits.leaves_folder(images := settings.images):
         raise ConfigError(f"rexvqa: settings.images is {images!r}, expected a folder inside the source folder.")
-    file = folder / "metadata" / _FILES[split]
-    if not file.is_file():
-        raise DataError(f"{file}: no such file. Expected the official files: metadata/*_vqa_data.json and deid_png/.")
-    records = read_json(file, dict)
-    check_records(((file, key, record) for key, record in records.items()), _FIELDS)
+    file = folder / HUB_FILES[split][0]
+    records = base.read_json(file, dict, "metadata/*_vqa_data.json and deid_png/")
+    base.check_records(((file, key, record) for key, record in records.items()), _FIELDS)
     root = folder.absolute() / images
     rows = [_row(root, i, key, record) for i, (key, record) in enumerate(records.items())]
-    kept, audit = askable(rows, "correct_answer is not the letter of an option")
-    return Loaded(file=file, rows=kept, audit=audit)
+    kept, audit = base.askable(rows, "correct_answer is not the letter of an option")
+    return base.Loaded(file=file, rows=kept, audit=audit)
 
 
-def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> Row:
-    options = unlabeled(record["options"])
+def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> base.Row:
+    options = base.unlabeled(record["options"])
     gold = dict(zip("ABCD", options, strict=False)).get(record["correct_answer"].strip())
     image = record["ImagePath"][0].removeprefix("../")
-    return Row(
+    return base.Row(
         official_id=key,
         question=record["question"],
         reference_answers=() if gold is None else (gold,),
         answer_type="closed",
-        content_family=lower(record.get("task_name")),
+        content_family=base.lower(record.get("task_name")),
         options=tuple(options),
         modality="x-ray",
         location="chest",
-        images=(Picture(root / image, image),),
+        images=(base.Picture(root / image, image),),
         source_row=source_row,
         patient=image.split("/")[1] if image.startswith("deid_png/") else None,
     )

@@ -9,24 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets.base import (
-    INTEGER,
-    TEXT,
-    Allowed,
-    AuditStep,
-    Loaded,
-    Picture,
-    Row,
-    check_records,
-    checked_request,
-    path_below,
-    read_json,
-    word_of,
-)
+from dualread.data.datasets import base
 from dualread.errors import DataError
-from dualread.schema.base import Section, Wire
+from dualread.schema.base import Section
 
-_FILES = {"train": ("train.json",), "validation": ("validation.json", "validate.json"), "test": ("test.json",)}
 FAMILIES = ("abnormality", "color", "knowledge", "modality", "organ", "plane", "position", "quantity", "shape", "size")
 HUB_FILES = {
     "train": ("train.json", "imgs.zip"),
@@ -43,11 +29,11 @@ TERMS = "CC BY 4.0, Liu et al. 2021 (doi:10.1109/ISBI48211.2021.9434010). Offici
 
 
 _FIELDS = {
-    "qid": INTEGER,
-    **dict.fromkeys(("question", "answer", "modality", "location"), TEXT),
-    "answer_type": word_of("open", "closed"),
-    "content_type": word_of("kg", *FAMILIES),
-    "img_name": path_below("xmlabN/source.jpg"),
+    "qid": base.INTEGER,
+    **dict.fromkeys(("question", "answer", "modality", "location"), base.TEXT),
+    "answer_type": base.word_of("open", "closed"),
+    "content_type": base.word_of("kg", *FAMILIES),
+    "img_name": base.path_below("xmlabN/source.jpg"),
 }
 
 
@@ -58,38 +44,31 @@ class Settings(Section):
     """Value of `q_lang` that a question has to have."""
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the rows of `split` whose `q_lang` is the setting `language`, in the order of the file.
-
-    Raises:
-        ConfigError: There is no such split or setting.
-        DataError: The file is missing or not a list of objects, no row has the language, or a row lacks a key or has a
-            value that the format does not allow; the message lists up to ten rows.
-    """
-    language = checked_request("slake", split, _FILES, settings, Settings).language
-    file = _find(folder, split)
-    records = read_json(file, list)
-    check_records(((file, i, record) for i, record in enumerate(records)), {"q_lang": Allowed(TEXT.holds, "en or zh")})
+def load_rows(folder: Path, split: str, settings: Settings) -> base.Loaded:
+    """Return the rows of `split` whose `q_lang` is the setting `language`, in the order of the file."""
+    file, language = _find(folder, split), settings.language
+    records = base.read_json(file, list, "*.json beside imgs/")
+    base.check_records(
+        ((file, i, record) for i, record in enumerate(records)), {"q_lang": base.Allowed(base.TEXT.holds, "en or zh")}
+    )
     chosen = [(i, record) for i, record in enumerate(records) if record["q_lang"] == language]
     if not chosen:
         languages = ", ".join(sorted({record["q_lang"] for record in records})) or "none, the file is empty"
         raise DataError(f"{file}: no row has q_lang {language!r}. Languages in the file: {languages}.")
-    check_records(((file, i, record) for i, record in chosen), _FIELDS, "qid")
-    audit = AuditStep(
+    base.check_records(((file, i, record) for i, record in chosen), _FIELDS, "qid")
+    audit = base.AuditStep(
         step="language",
         kept=len(chosen),
         dropped=len(records) - len(chosen),
         reason=f"q_lang is {language}; the official file has {len(records)} rows",
     )
-    return Loaded(file=file, rows=[_row(folder, i, record) for i, record in chosen], audit=[audit])
+    return base.Loaded(file=file, rows=[_row(folder, i, record) for i, record in chosen], audit=[audit])
 
 
 def _find(folder: Path, split: str) -> Path:
-    files = [folder / name for name in _FILES[split] if (folder / name).is_file()]
-    if not files:
-        expected = " or ".join(_FILES[split])
-        raise DataError(f"{folder}: no {expected}. Expected the official SLAKE files: *.json beside imgs/.")
-    if len({file.read_bytes() for file in files}) > 1:
+    names = [name for name in HUB_FILES[split] if name.endswith(".json")]
+    files = [folder / name for name in names if (folder / name).is_file()] or [folder / names[0]]
+    if len(files) > 1 and len({file.read_bytes() for file in files}) > 1:
         raise DataError(
             f"{folder}: {' and '.join(f.name for f in files)} differ, expected one of them or two equal files."
             " Delete the wrong one."
@@ -97,9 +76,9 @@ def _find(folder: Path, split: str) -> Path:
     return files[0]
 
 
-def _row(folder: Path, source_row: int, record: Mapping[str, Any]) -> Row:
+def _row(folder: Path, source_row: int, record: Mapping[str, Any]) -> base.Row:
     family = record["content_type"].strip().lower()
-    return Row(
+    return base.Row(
         official_id=str(record["qid"]),
         question=record["question"],
         reference_answers=(record["answer"],),
@@ -107,6 +86,6 @@ def _row(folder: Path, source_row: int, record: Mapping[str, Any]) -> Row:
         content_family="knowledge" if family == "kg" else family,
         modality=record["modality"].strip().lower() or None,
         location=record["location"].strip().lower() or None,
-        images=(Picture((folder / "imgs" / record["img_name"]).absolute(), record["img_name"].split("/")[0]),),
+        images=(base.Picture((folder / "imgs" / record["img_name"]).absolute(), record["img_name"].split("/")[0]),),
         source_row=source_row,
     )

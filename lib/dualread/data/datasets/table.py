@@ -40,7 +40,7 @@ import json
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -48,7 +48,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dualread import limits
-from dualread.data.datasets.base import TEXT, Allowed, AuditStep, Loaded, Picture, Row, checked_request, is_texts, lower
+from dualread.data.datasets.base import TEXT, Allowed, AuditStep, Loaded, Picture, Row, is_texts, lower
 from dualread.data.datasets.own_gold import with_texts
 from dualread.data.datasets.own_tables import (
     NUMBERED,
@@ -65,12 +65,11 @@ from dualread.data.datasets.own_tables import (
 from dualread.data.questions.roles import connected
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
-from dualread.schema.base import MOST_IMAGES, TOGETHER, Listed, Names, NotEmpty, Section, Split, Wire
+from dualread.schema.base import MOST_IMAGES, TOGETHER, Listed, Names, NotEmpty, Section, Split
 from dualread.schema.columns import FEWEST_OPTIONS, MANIFEST, MOST_OPTIONS
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
 TERMS = "Your own data, or other data that you brought into this form; the terms are those of its owner."
-
 
 _LONGEST_PATH = 1024  # characters
 
@@ -156,29 +155,20 @@ COLUMNS = (*_REQUIRED, *_SPLIT, *_OPTIONAL)
 _OF_ANSWERS = ("study", "replicates", "method", "answer", "reference_answer", "correct", "confidence", "group", "by")
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the rows of `split`, in the order of the file.
-
-    Raises:
-        ConfigError: There is no such split or setting, or `columns` names an unknown column.
-        DataError: There is no table or more than one, the table cannot be read or has no row of the split, a column is
-            unknown, or a row lacks a value or has one of the wrong kind; the message lists up to ten lines or rows.
-    """
-    chosen = checked_request("table", split, HUB_FILES, settings, Settings)
-    files, of_all = find_tables(folder, split, chosen.files)
-    lines = formed([line for file in files for line in read_table(file)[0]], chosen, of_all=of_all)
-    lines = with_texts(lines, chosen.gold, chosen.booleans)
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+    """Return the rows of `split`, in the order of the file."""
+    files, of_all = find_tables(folder, split, settings.files)
+    lines = formed([line for file in files for line in read_table(file)[0]], settings, of_all=of_all)
+    lines = with_texts(lines, settings.gold, settings.booleans)
     if not of_all and (groups := _groups(lines)):
-        refuse(_divided(*_of_other_tables(folder, split, groups, chosen), files[0]))
-    return loaded(folder, files, lines, split, chosen, of_all=of_all)
+        refuse(_divided(*_of_other_tables(folder, split, groups, settings), files[0]))
+    return loaded(folder, files, lines, split, settings, of_all=of_all)
 
 
 def formed(lines: Sequence[OwnRow], settings: Settings, *, of_all: bool) -> list[OwnRow]:
     """Return the rows of one split, or of all, with our columns; values have the documented form, but for the gold.
 
-    Raises:
-        ConfigError: As `load_rows`.
-        DataError: A column is unknown, or a row lacks a value or has one of the wrong kind.
+    Refused are unknown columns, and rows that lack a value or have one of the wrong kind.
     """
     lines, further = unfolded(lines), settings.subgroups or ()
     if taken := sorted({*further} & {*COLUMNS, *MANIFEST.columns, *_OF_ANSWERS}):
@@ -213,63 +203,66 @@ def _of_other_number(lines: Sequence[OwnRow], roles: Sequence[str] | None) -> It
 def loaded(
     folder: Path, files: Sequence[Path], lines: Sequence[OwnRow], split: str, settings: Settings, *, of_all: bool
 ) -> Loaded:
-    """Return a question for each of the `lines` of `files` that is in a split.
+    """Return a question for each row of `split`, at least one.
 
-    Args:
-        folder: The folder of the data set.
-        files: The tables.
-        lines: Their rows, in the form that `formed` and `with_texts` give.
-        split: train, validation or test.
-        settings: How they are read.
-        of_all: Whether the tables hold all splits.
-
-    Raises:
-        DataError: There are none.
+    `lines` are the rows of `files`, in the form that `formed` and `with_texts` give; `of_all` says whether these tables
+    hold all splits.
     """
 
     @cache  # the rows about one picture share its path or bytes
-    def image_of(value: str | bytes | None) -> tuple[Path | bytes, str]:
+    def image_of(value: str | bytes) -> tuple[Path | bytes, str]:
         """Return the image that a picture's path or bytes stand for, and its name."""
         if isinstance(value, bytes):
             return value, hashlib.sha256(value).hexdigest()
-        return folder.absolute() / str(value), str(PurePosixPath(str(value)))
+        return folder.absolute() / value, str(PurePosixPath(value))
 
-    shares = settings.shares if of_all else None
-    groups, shown = _groups(lines), [_images(line.record, image_of, settings.image_roles) for line in lines]
-    refuse(_images_of_two(lines, groups, shown))
-    if shares:
-        names = groups
-        if not names:  # what has to be in one split: an image, or the first of all that it leads to
-            of_rows = [[picture.name for picture in images] for images in shown]
-            first = connected(of_rows)
-            names = [first[of_row[0]] for of_row in of_rows]
-        drawn = drawn_splits(set(names), shares)
-        splits = [drawn.get(name) for name in names]
-    else:
-        splits = [line.record.get("split", split) if of_all else split for line in lines]
-        refuse(_divided(groups, splits, files[0]))
-    chosen = [
-        _row(
-            line.number if len(files) == 1 else i,
-            line.record,
-            images,
-            [image_of(_picture(value))[1] for value in _listed(line.record["image"])],
-            settings.subgroups or (),
+    images = [[image_of(value) for value in map(_picture, _listed(line.record["image"])) if value] for line in lines]
+    shown = [
+        tuple(
+            Picture(source, _value(line.record, "image_id", name), role)
+            for (source, name), role in zip(of_line, settings.image_roles or [None] * len(of_line), strict=True)
         )
-        for i, (line, images, of_line) in enumerate(zip(lines, shown, splits, strict=True))
-        if of_line == split
+        for line, of_line in zip(lines, images, strict=True)
     ]
-    name = ", ".join(file.name for file in files)
+    splits = _splits(lines, shown, split, settings, of_all=of_all)
+    chosen = [
+        _row(line.number if len(files) == 1 else i, line.record, pictures, [name for _, name in of_line], settings)
+        for i, (line, pictures, of_line) in enumerate(zip(lines, shown, images, strict=True))
+        if splits[i] == split
+    ]
     if not chosen:
         raise DataError(f"{files[0]}: no row of the split {split!r}. Add some, or remove the split from the config.")
-    audit = AuditStep(
-        step="split", kept=len(chosen), dropped=len(lines) - len(chosen), reason=f"rows of {name} for {split}"
-    )
+    reason = f"rows of {', '.join(file.name for file in files)} for {split}"
+    audit = [AuditStep(step="split", kept=len(chosen), dropped=len(lines) - len(chosen), reason=reason)]
     notes = Counter(note for line, part in zip(lines, splits, strict=True) if part == split for note in line.notes)
-    changed = [
-        AuditStep(step="form", kept=len(chosen), dropped=0, reason=f"{n} rows: {note}") for note, n in notes.items()
-    ]
-    return Loaded(file=files[0], rows=chosen, audit=[audit, *changed])
+    for note, n in notes.items():
+        audit.append(AuditStep(step="form", kept=len(chosen), dropped=0, reason=f"{n} rows: {note}"))
+    return Loaded(file=files[0], rows=chosen, audit=audit)
+
+
+def _splits(
+    lines: Sequence[OwnRow], shown: Sequence[Sequence[Picture]], split: str, settings: Settings, *, of_all: bool
+) -> list[Any]:
+    """Return the split of each row; refuse images of two groups, and groups of two splits."""
+    groups = _groups(lines)
+    group_of: dict[str, str] = {}
+    refuse(
+        f"{line.place}: the image {picture.name!r} is in the groups {first!r} and {group!r}. Expected one."
+        for line, group, pictures in (zip(lines, groups, shown, strict=True) if groups else ())
+        for picture in pictures
+        if (first := group_of.setdefault(picture.name, group)) != group
+    )
+    if of_all and settings.shares:
+        names: Sequence[str] = groups
+        if not names:  # what has to be in one split: an image, or the first of all that it leads to
+            of_rows = [[picture.name for picture in pictures] for pictures in shown]
+            first_of = connected(of_rows)
+            names = [first_of[of_row[0]] for of_row in of_rows]
+        drawn = drawn_splits(set(names), settings.shares)
+        return [drawn.get(name) for name in names]
+    splits = [line.record.get("split", split) if of_all else split for line in lines]
+    refuse(_divided(groups, splits, lines[0].file))
+    return splits
 
 
 def _groups(lines: Sequence[OwnRow]) -> list[str]:
@@ -295,16 +288,6 @@ def _alike(groups: Iterable[str]) -> Iterator[str]:
             yield f"the groups {other!r} and {group!r} are one number. Write one name for one group, and no such two."
 
 
-def _images_of_two(lines: Sequence[OwnRow], groups: Sequence[str], shown: Sequence[Sequence[Picture]]) -> Iterator[str]:
-    """Yield the images that are in two groups."""
-    of_image: dict[str, str] = {}
-    for line, group, images in zip(lines, groups, shown, strict=True) if groups else ():
-        for name in (picture.name for picture in images):
-            if of_image.setdefault(name, group) != group:
-                first = of_image[name]
-                yield f"{line.place}: the image {name!r} is in the groups {first!r} and {group!r}. Expected one."
-
-
 def _of_other_tables(
     folder: Path, split: str, groups: Sequence[str], settings: Settings
 ) -> tuple[list[str], list[str]]:
@@ -325,14 +308,11 @@ def _of_other_tables(
 
 def _divided(groups: Sequence[str], splits: Sequence[Any], file: Path) -> Iterator[str]:
     """Yield the groups that have rows of two splits."""
-    first_split: dict[str, Any] = {}
-    divided = {
-        group: (first_split[group], split)
-        for group, split in zip(groups, splits if groups else (), strict=True)
-        if first_split.setdefault(group, split) != split
-    }
-    for group, (first, second) in divided.items():
-        yield f"{file}: the group {group!r} has rows of {first} and of {second}. Put all of its rows into one split."
+    first: dict[str, Any] = {}
+    pairs = zip(groups, splits if groups else (), strict=True)
+    for group, other in {group: split for group, split in pairs if first.setdefault(group, split) != split}.items():
+        both = f"{first[group]} and of {other}"
+        yield f"{file}: the group {group!r} has rows of {both}. Put all of its rows into one split."
 
 
 def _problems(
@@ -357,37 +337,21 @@ def _problems(
                 yield f"{place}: {column} is {reprlib.repr(value)}, expected {field.expected}. Correct it."
 
 
-_ImageOf = Callable[[str | bytes | None], tuple[Path | bytes, str]]
-
-
-def _images(record: Mapping[str, Any], image_of: _ImageOf, roles: Sequence[str] | None) -> tuple[Picture, ...]:
-    shown = [image_of(_picture(value)) for value in _listed(record["image"])]
-    return tuple(
-        Picture(source, _given(record, "image_id", name), role)
-        for (source, name), role in zip(shown, roles or [None] * len(shown), strict=True)
-    )
-
-
 def _row(
-    source_row: int,
-    record: Mapping[str, Any],
-    images: tuple[Picture, ...],
-    names: Sequence[str],
-    further: Sequence[str],
+    source_row: int, record: Mapping[str, Any], images: tuple[Picture, ...], names: Sequence[str], settings: Settings
 ) -> Row:
     """Return a question; `names` are the paths or digests of its images, also where its table names them otherwise."""
-    answers = tuple(record["reference_answers"])
-    options = tuple(record.get("options") or ())
+    answers, options = tuple(record["reference_answers"]), tuple(record.get("options") or ())
     content = json.dumps([record["question"], answers, options, TOGETHER.join(names)])
     closed = all(canonical(answer) in ("yes", "no") for answer in answers)
-    values = ((name, record.get(name)) for name in further)
+    values = ((name, record.get(name)) for name in settings.subgroups or ())
     numbers = ((name, int(value) if isinstance(value, float) else value) for name, value in values)
     groups = ((name, "" if value is None else str(value).strip()) for name, value in numbers)
     return Row(
-        official_id=str(_given(record, "id", hashlib.sha256(content.encode()).hexdigest()[:16])),
+        official_id=str(_value(record, "id", hashlib.sha256(content.encode()).hexdigest()[:16])),
         question=record["question"],
         reference_answers=answers,
-        answer_type=_given(record, "answer_type", "closed" if closed else "open"),
+        answer_type=_value(record, "answer_type", "closed" if closed else "open"),
         content_family=lower(record.get("content_family")),
         options=options,
         modality=lower(record.get("modality")),
@@ -400,5 +364,5 @@ def _row(
     )
 
 
-def _given(record: Mapping[str, Any], column: str, otherwise: Any) -> Any:
+def _value(record: Mapping[str, Any], column: str, otherwise: Any) -> Any:
     return otherwise if record.get(column) is None else record[column]

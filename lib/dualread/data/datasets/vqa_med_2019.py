@@ -13,13 +13,12 @@ variant that this notation allows. Modality and location are not recorded, becau
 import hashlib
 import itertools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-from dualread import limits
-from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, answer_type, checked_request, lines_of
-from dualread.errors import DataError, refuse
-from dualread.schema.base import NoSettings, Wire
+from dualread.data.datasets._vqa_med import fields_of, place_of
+from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row, answer_type
+from dualread.errors import refuse
+from dualread.schema.base import NoSettings
 
 HUB_FILES = {"test": ("*VQAMed2019_Test_Questions_w_Ref_Answers.txt", "*VQAMed2019_Test_Images*")}
 SIZES = {"test": {"open": 432, "closed": 64, "images": 496}}
@@ -29,9 +28,6 @@ TERMS = (
     "zenodo.org/records/10499039, or github.com/abachaa/VQA-Med-2019; unpack the images' own archive too."
 )
 
-_FILE = "VQAMed2019_Test_Questions_w_Ref_Answers.txt"
-_IMAGES = "VQAMed2019_Test_Images"
-_FOLDERS = (".", "VQAMed2019Test")  # the official archive unpacks into the second
 _CATEGORIES = ("abnormality", "modality", "organ", "plane")
 # sha256 of the images that are also in VQA-RAD, with their names there.
 _IN_VQA_RAD = {
@@ -45,22 +41,16 @@ _LATERALITY = re.compile(r"\b(?:left|right|bilateral|both)\b", re.IGNORECASE)
 _MAX_OPTIONAL_PARTS = 4  # 2 ** 4 variants; with more parts, only two: all parts kept and all dropped
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the test questions in the order of the file, without those on images that are also in VQA-RAD.
-
-    Raises:
-        ConfigError: `split` is not "test", or a setting is given.
-        DataError: The file or the folder of images is missing, the file is not text, or a line lacks a field or has a
-            value that the format does not allow; the message lists up to ten lines.
-    """
-    checked_request("vqa_med_2019", split, HUB_FILES, settings, NoSettings)
-    file = next((folder / sub / _FILE for sub in _FOLDERS if (folder / sub / _FILE).is_file()), None)
-    if file is None or not (file.parent / _IMAGES).is_dir():
-        raise DataError(f"{folder}: no {_FILE} beside {_IMAGES}/. Expected the official test set, its images unpacked.")
-    fields = {i: line.split("|", 3) for i, line in lines_of(file).items()}
-    refuse(f"{file}: line {i + 1}: {problem}" for i, parts in fields.items() for problem in _problems(parts))
-    images = (file.parent / _IMAGES).absolute()
-    rows = [_row(images, i, *parts) for i, parts in fields.items()]
+def load_rows(folder: Path, split: str, settings: NoSettings) -> Loaded:
+    """Return the test questions in the order of the file, without those on images that are also in VQA-RAD."""
+    file, images = (place_of(folder, pattern.strip("*")) for pattern in HUB_FILES[split])
+    fields = fields_of(file, "image|category|question|answer")
+    refuse(
+        f"{file}: line {i + 1}: the category is {category!r}, expected {', '.join(_CATEGORIES)}. Correct the line."
+        for i, (_, category, *_) in fields.items()
+        if category.strip().lower() not in _CATEGORIES
+    )
+    rows = [_row(images.absolute(), i, *parts) for i, parts in fields.items()]
     files = [images / f"{row.image_name}.jpg" for row in rows]  # a missing one is reported when all images are read
     digests = [hashlib.sha256(image.read_bytes()).hexdigest() if image.is_file() else None for image in files]
     kept = [row for row, digest in zip(rows, digests, strict=True) if digest not in _IN_VQA_RAD]
@@ -71,17 +61,6 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
         reason=f"dropped if the image is also in VQA-RAD, byte for byte: {', '.join(_IN_VQA_RAD.values())}",
     )
     return Loaded(file=file, rows=kept, audit=[audit])
-
-
-def _problems(fields: list[str]) -> Iterator[str]:
-    if len(fields) != 4:
-        yield f"{len(fields)} fields, expected image|category|question|answer. Correct the line."
-        return
-    image, category = fields[0].strip(), fields[1].strip().lower()
-    if limits.leaves_folder(image):
-        yield f"the image is {fields[0]!r}, expected the name of a file without .jpg. Correct the line."
-    if category not in _CATEGORIES:
-        yield f"the category is {fields[1]!r}, expected {', '.join(_CATEGORIES)}. Correct the line."
 
 
 def _row(images: Path, source_row: int, image: str, category: str, question: str, answer: str) -> Row:

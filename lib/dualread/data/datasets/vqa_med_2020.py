@@ -1,6 +1,6 @@
 """VQA-Med 2020, task 1 (Ben Abacha et al. 2020): one question about abnormality per radiology image.
 
-4,000, 500 and 500 questions. Each split is a folder of its own archive: see `PARTS` for the names, and `_vqa_med` for
+4,000, 500 and 500 questions. Each split is a folder of its own archive: see `HUB_FILES` for names, and `_vqa_med` for
 the format. 32 of the 500 test questions are answered by yes or no (closed), the others by a diagnosis or a finding.
 
 The images are from MedPix, `synpic<number>` is their number there, and neighbouring numbers are often one case. So
@@ -9,9 +9,9 @@ splits, and years, share patients without sharing images; docs/data-sets.md says
 
 from pathlib import Path
 
-from dualread.data.datasets._vqa_med import ReleasedPart, load_parts
-from dualread.data.datasets.base import Loaded, checked_request
-from dualread.schema.base import NoSettings, Wire
+from dualread.data.datasets._vqa_med import load_parts
+from dualread.data.datasets.base import Loaded
+from dualread.schema.base import NoSettings
 
 HUB_FILES = {
     "train": ("*VQAnswering_2020_Train_QA_pairs.txt", "*VQAnswering_2020_Train_images*"),
@@ -29,23 +29,7 @@ TERMS = (
     " github.com/abachaa/VQA-Med-2020; unpack the images' own archive too."
 )
 
-PARTS = {
-    "train": ReleasedPart(questions="VQAnswering_2020_Train_QA_pairs.txt", images="VQAnswering_2020_Train_images"),
-    "validation": ReleasedPart(questions="VQAnswering_2020_Val_QA_Pairs.txt", images="VQAnswering_2020_Val_images"),
-    "test": ReleasedPart(
-        questions="VQAMed2020-Task1-VQAnswering-Test-Questions.txt",
-        answers="VQAMed2020-Task1-VQAnswering-Test-ReferenceAnswers.txt",
-        images="Task1-2020-VQAnswering-Test-Images",
-    ),
-}
 
-
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the questions of a split in the order of its file.
-
-    Raises:
-        ConfigError: `split` is unknown, or a setting is given.
-        DataError: As `_vqa_med.load_parts`.
-    """
-    checked_request("vqa_med_2020", split, HUB_FILES, settings, NoSettings)
-    return load_parts(folder, (PARTS[split],))
+def load_rows(folder: Path, split: str, settings: NoSettings) -> Loaded:
+    """Return the questions of a split in the order of its file."""
+    return load_parts(folder, HUB_FILES[split])

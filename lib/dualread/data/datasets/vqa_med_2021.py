@@ -11,9 +11,9 @@ where they share images. Neighbouring numbers of images are often one case, see 
 from pathlib import Path
 
 from dualread.data.datasets import vqa_med_2020
-from dualread.data.datasets._vqa_med import ReleasedPart, load_parts
-from dualread.data.datasets.base import Loaded, checked_request
-from dualread.schema.base import NoSettings, Wire
+from dualread.data.datasets._vqa_med import load_parts
+from dualread.data.datasets.base import Loaded
+from dualread.schema.base import NoSettings
 
 HUB_FILES = {
     "train": ("*VQAnswering_2020_Train*", "*VQAnswering_2020_Val*"),
@@ -34,30 +34,8 @@ TERMS = (
     " github.com/abachaa/VQA-Med-2021; unpack the images' own archive too."
 )
 
-PARTS = {
-    "train": (vqa_med_2020.PARTS["train"], vqa_med_2020.PARTS["validation"]),
-    "validation": (
-        ReleasedPart(
-            questions="VQA-Med-2021-VQAnswering-Task1-New-ValidationSet.txt",
-            images="ImageCLEF-2021-VQA-Med-New-Validation-Images",
-        ),
-    ),
-    "test": (
-        ReleasedPart(
-            questions="Task1-VQA-2021-TestSet-Questions.txt",
-            answers="Task1-VQA-2021-TestSet-ReferenceAnswers.txt",
-            images="VQA-500-Images",
-        ),
-    ),
-}
 
-
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the questions of a split in the order of its files.
-
-    Raises:
-        ConfigError: `split` is unknown, or a setting is given.
-        DataError: As `_vqa_med.load_parts`.
-    """
-    checked_request("vqa_med_2021", split, HUB_FILES, settings, NoSettings)
-    return load_parts(folder, PARTS[split])
+def load_rows(folder: Path, split: str, settings: NoSettings) -> Loaded:
+    """Return the questions of a split in the order of its files."""
+    earlier = (vqa_med_2020.HUB_FILES["train"], vqa_med_2020.HUB_FILES["validation"])
+    return load_parts(folder, *(earlier if split == "train" else [HUB_FILES[split]]))

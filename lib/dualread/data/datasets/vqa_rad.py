@@ -20,22 +20,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dualread.data.datasets._hub_tables import has_tables, read_rows
-from dualread.data.datasets.base import (
-    TEXT,
-    Allowed,
-    AuditStep,
-    Loaded,
-    Picture,
-    Row,
-    check_records,
-    checked_request,
-    path_below,
-    read_json,
-    word_of,
-)
-from dualread.errors import ConfigError, DataError
-from dualread.schema.base import Listed, Section, Wire
+from dualread.data.datasets import base
+from dualread.data.datasets._hub_tables import read_rows
+from dualread.errors import DataError
+from dualread.schema.base import Listed, Section
 
 HUB_FILES = {"test": ("data/train-*.parquet", "data/test-*.parquet")}
 DOWNLOAD_GB = 0.03
@@ -44,24 +32,28 @@ TERMS = (
     "and VQA_RAD Image Folder). The hub's flaviagiammarino/vqa-rad has neither ids nor answer types."
 )
 
-_SPLITS = ("train", "test")
+NEVER_FITTED = (
+    " VQA-RAD is never fitted on: 202 of the 203 images of its official test split occur in its train split too. To"
+    " choose among the questions, set settings.official_splits."
+)
+
 _LISTS = ("VQA_RAD Dataset Public.json", "VQA_RAD_Dataset_Public.json")
 _IMAGE_FOLDERS = ("VQA_RAD Image Folder", "VQA_RAD_Image_Folder", "images")
 _FAMILIES = ("abn", "attrib", "color", "count", "modality", "organ", "other", "plane", "pos", "pres", "size")
 _MISSPELLED = {"atrib": "attrib", "prse": "pres"}
 _CASE = re.compile(r"[?&]id=([^&#]+)")  # of image_case_url: a case of MedPix is about one patient
 _FIELDS = {
-    "qid": Allowed(lambda value: str(value).isdecimal(), "an integer"),
-    **dict.fromkeys(("question", "image_organ"), TEXT),
-    "answer": Allowed(lambda value: type(value) in (str, int), "text or an integer"),
-    "answer_type": word_of("open", "closed"),
-    "phrase_type": Allowed(
+    "qid": base.Allowed(lambda value: str(value).isdecimal(), "an integer"),
+    **dict.fromkeys(("question", "image_organ"), base.TEXT),
+    "answer": base.Allowed(lambda value: type(value) in (str, int), "text or an integer"),
+    "answer_type": base.word_of("open", "closed"),
+    "phrase_type": base.Allowed(
         lambda value: str(value).removeprefix("test_") in ("freeform", "para"), "[test_]freeform|para"
     ),
-    "question_type": Allowed(
+    "question_type": base.Allowed(
         lambda value: isinstance(value, str) and _family(value) in _FAMILIES, ", ".join(_FAMILIES).upper()
     ),
-    "image_name": path_below("a file in the image folder"),
+    "image_name": base.path_below("a file in the image folder"),
 }
 
 
@@ -72,62 +64,48 @@ class Settings(Section):
     """Official splits whose questions are read."""
 
 
-def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
-    """Return the questions of the setting `official_splits`, in the order of the official list.
-
-    Raises:
-        ConfigError: `split` is not "test", or a setting is unknown.
-        DataError: There is neither the official list nor the hub's tables, a file cannot be read, or a row lacks a key
-            or has a value that the format does not allow; the message lists up to ten rows.
-    """
-    wanted = _wanted(split, settings)
+def load_rows(folder: Path, split: str, settings: Settings) -> base.Loaded:
+    """Return the questions of the setting `official_splits`, in the order of the official list."""
+    wanted = settings.official_splits
     file = next((folder / name for name in _LISTS if (folder / name).is_file()), None)
-    if file is None and not has_tables(folder):
+    if file is None and not any((folder / "data").glob("*.parquet")):
         raise DataError(f"{folder}: no {_LISTS[0]} and no data/*.parquet. Expected the files of osf.io/89kps.")
     rows, layout = _from_tables(folder) if file is None else _from_list(folder, file)
-    distinct: dict[tuple, tuple[int, str, Row]] = {}
+    distinct: dict[tuple, tuple[int, str, base.Row]] = {}
     for official, row in sorted(rows, key=lambda pair: pair[0] != "test"):  # test rows first, otherwise in file order
         distinct.setdefault((row.image_name, row.question, row.reference_answers), (row.source_row, official, row))
     chosen = [row for _, official, row in sorted(distinct.values()) if official in wanted]
     repeated = "image, question and answer are those of another row, in the same case; a test row is kept before others"
     audit = [
-        AuditStep(step="layout", kept=len(rows), dropped=0, reason=layout),
-        AuditStep(step="exact repetitions", kept=len(distinct), dropped=len(rows) - len(distinct), reason=repeated),
-        AuditStep(
+        base.AuditStep(step="layout", kept=len(rows), dropped=0, reason=layout),
+        base.AuditStep(
+            step="exact repetitions", kept=len(distinct), dropped=len(rows) - len(distinct), reason=repeated
+        ),
+        base.AuditStep(
             step="official splits",
             kept=len(chosen),
             dropped=len(distinct) - len(chosen),
             reason=f"official_splits is {', '.join(wanted)}",
         ),
     ]
-    return Loaded(file=file or folder / "data", rows=chosen, audit=audit)
+    return base.Loaded(file=file or folder / "data", rows=chosen, audit=audit)
 
 
-def _wanted(split: str, settings: Wire) -> Sequence[str]:
-    if split in ("train", "validation"):
-        raise ConfigError(
-            f"vqa_rad: no split named {split!r}. Known: test. VQA-RAD is never fitted on: 202 of the 203 images of its "
-            "official test split occur in its train split too. To choose among the questions, set "
-            "settings.official_splits."
-        )
-    return checked_request("vqa_rad", split, HUB_FILES, settings, Settings).official_splits
-
-
-def _from_tables(folder: Path) -> tuple[list[tuple[str, Row]], str]:
+def _from_tables(folder: Path) -> tuple[list[tuple[str, base.Row]], str]:
     rows = [
         (official, replace(row, reference_answers=_accepted(row.reference_answers[0])))
-        for official, row in read_rows(folder, _SPLITS)
+        for official, row in read_rows(folder, ("train", "test"))
     ]
     return rows, "the hub's tables have no ids and no answer types: ids are digests; closed means answered yes or no"
 
 
-def _from_list(folder: Path, file: Path) -> tuple[list[tuple[str, Row]], str]:
+def _from_list(folder: Path, file: Path) -> tuple[list[tuple[str, base.Row]], str]:
     """Return the rows of the official list, each with its official split, and a description of the defects found."""
     images = next((folder / name for name in _IMAGE_FOLDERS if (folder / name).is_dir()), None)
     if images is None:
         raise DataError(f"{folder}: no image folder. Expected {_IMAGE_FOLDERS[0]} of osf.io/89kps beside {file.name}.")
-    records = read_json(file, list)
-    check_records(((file, i, record) for i, record in enumerate(records)), _FIELDS, "qid")
+    records = base.read_json(file, list, "those of osf.io/89kps")
+    base.check_records(((file, i, record) for i, record in enumerate(records)), _FIELDS, "qid")
     splits = ["test" if record["phrase_type"].startswith("test_") else "train" for record in records]
     rows = [_row(images.absolute(), i, record) for i, record in enumerate(records)]
     return list(zip(splits, rows, strict=True)), f"{file.name}: {_defects(records)}"
@@ -147,15 +125,15 @@ def _defects(records: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{n} {what}" for what, n in counts.items())
 
 
-def _row(images: Path, source_row: int, record: Mapping[str, Any]) -> Row:
-    return Row(
+def _row(images: Path, source_row: int, record: Mapping[str, Any]) -> base.Row:
+    return base.Row(
         official_id=str(record["qid"]),
         question=record["question"],
         reference_answers=_accepted(str(record["answer"])),
         answer_type=_lower(record["answer_type"]),
         content_family=_family(record["question_type"]),
         location=_lower(record["image_organ"]) or None,
-        images=(Picture(images / record["image_name"], record["image_name"]),),
+        images=(base.Picture(images / record["image_name"], record["image_name"]),),
         source_row=source_row,
         patient=case[1] if (case := _CASE.search(str(record.get("image_case_url")))) else None,
     )

@@ -80,16 +80,8 @@ def read_objects(path: Path, keys: Sequence[str], names: Sequence[str]) -> list[
 
 
 def checked_rows(path: Path, rows: Iterable[Any], keys: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rows of a log.
-
-    Args:
-        path: The log, for messages.
-        rows: Its rows.
-        keys: What each row must have.
-        names: The keys whose values tell a row from others.
-
-    Raises:
-        DataError: There are no rows, one lacks a key, or two have one name.
+    """Return the rows of a log, which have all `keys` and of which no two are equal in all `names`; DataError
+    otherwise.
     """
     rows = list(rows)
     for number, row in enumerate(rows, start=1):

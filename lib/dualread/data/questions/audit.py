@@ -18,17 +18,10 @@ LINKED = "linked pictures"
 
 
 def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> None:
-    """Refuse a data set with rows that cannot be asked; such rows are never dropped silently.
+    """Refuse a data set with rows that cannot be asked, which are never dropped silently; up to ten are listed.
 
-    Args:
-        loaded: All rows of one split, before any selection, so that broken rows are found whatever the seed.
-        broken_images: For each image that cannot be read, the reason.
-
-    Raises:
-        DataError: A question is blank, it or an option contains a control token of chats or images, it has one option
-            or more than ten, none of its options is the gold answer, a row has no reference answer (an empty one is
-            allowed where there are no options), an image cannot be read, or two rows have the same official id. Up to
-            ten problems are listed.
+    All rows of a split are looked at before any selection, so that broken rows are found whatever the seed;
+    `broken_images` says why an image cannot be read. An empty reference answer is allowed where there are no options.
     """
     problems, first_rows, markup = [], {}, Markup()
     for row in loaded.rows:
@@ -75,14 +68,7 @@ def audit_steps(
     manifest: pl.DataFrame,
     images: Mapping[Path | bytes, ImageFile],
 ) -> list[AuditStep]:
-    """Return what the table of questions counts: what is odd and kept, and the rows of each role.
-
-    Args:
-        rows: The selected rows.
-        image_ids: As `image_identities` of `build`.
-        manifest: The table of these rows.
-        images: Every image that the rows name.
-    """
+    """Return what the `manifest` of the selected `rows` counts: what is odd and kept, and the rows of each role."""
     empty = [row.official_id for row in rows if not any(reference.strip() for reference in row.reference_answers)]
     asked = zip(manifest["image_id"], rows, strict=True)
     unrepeated = {(image_id, r.question, r.reference_answers, r.options) for image_id, r in asked}
@@ -110,11 +96,7 @@ def audit_steps(
 
 
 def hard_to_see(doubts: Mapping[str, Sequence[str]]) -> str:
-    """Return a sentence that counts and names the pictures of which hardly anything is seen.
-
-    Args:
-        doubts: What is doubted of each picture.
-    """
+    """Return a sentence that counts and names the pictures with `doubts`, of which hardly anything is seen."""
     doubted = sorted(name for name, of_picture in doubts.items() if of_picture)
     why = Counter(doubt for of_picture in doubts.values() for doubt in of_picture)
     listed = "".join(f"; {n}: {doubt}" for doubt, n in sorted(why.items()))

@@ -34,20 +34,8 @@ def build(
     """Return the table of questions of one data set and split, in the order of the official file, and its audit.
 
     Rows with an empty reference answer and rows that repeat another row are kept, because the paper counts them; the
-    audit says how many there are. No answer matches an empty reference.
-
-    Args:
-        loaded: The selected rows of a data set that `refuse_broken` accepted.
-        images: Every image that the rows name.
-        dataset: Config name of the data set.
-        split: train, validation or test.
-        roles: As in `assign_roles`.
-        seed: As in `assign_roles`.
-        resample: As in `cluster_identities`.
-
-    Raises:
-        ConfigError: As `assign_roles`.
-        DataError: As `assign_roles` and `image_identities`.
+    audit says how many there are. No answer matches an empty reference. `loaded` are the selected rows, which
+    `refuse_broken` accepted; `images` holds every image that they name; `roles` and `seed` are as in `assign_roles`.
     """
     image_ids = image_identities(loaded, images)
     clusters = cluster_identities(loaded, image_ids, resample)
@@ -87,10 +75,8 @@ def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -
     """Return the identity of every image: the first name, in alphabetical order, of the images with the same pixels.
 
     Two files with the same picture are one cluster; if they were resampled or split apart, one image would count twice.
-    The paths of DICOM files often name patients: a digest of the picture takes their place.
-
-    Raises:
-        DataError: Two different pictures have the same image name.
+    The paths of DICOM files often name patients: a digest of the picture takes their place. Two different pictures of
+    one name are refused.
     """
     shown_by: dict[Path | bytes, tuple[Picture, Row]] = {}
     for row in loaded.rows:
@@ -138,11 +124,7 @@ def digest(manifest: pl.DataFrame) -> str:
 
 
 def check_digest(manifest: pl.DataFrame, expected: str | None, *, file: Path, dataset: str, split: str) -> None:
-    """Refuse a table of questions whose digest is not `expected`; None allows any.
-
-    Raises:
-        DataError: The digests differ. The message names both, and the size of the table.
-    """
+    """Refuse a table of questions whose digest is not `expected`; None allows any."""
     if expected is None or (actual := digest(manifest)) == expected:
         return
     size = f"{manifest.height} rows on {manifest['image_id'].n_unique()} images"

@@ -36,18 +36,12 @@ _AT_ONCE = 1024  # pictures, or pairs by their frequencies, that are computed at
 def copies(
     thumbnails: np.ndarray, places: np.ndarray, *, mirrored: bool = False
 ) -> Iterator[tuple[int, int, int, float]]:
-    """Yield (i, j, distance, difference) for every two pictures i < j of different groups that are copies.
+    """Yield (i, j, distance, difference) for every two pictures i < j of different `places` (int [n]) that are copies.
 
-    Memory is 1.7 kB per picture besides the thumbnails. Time grows with the number of pairs that look alike.
-
-    Args:
-        thumbnails: uint8 [n, 64, 64], gray levels, as `dualread.data.questions.pictures` makes them.
-        places: int [n], the group of each picture; two pictures of the same group are not compared.
-        mirrored: Whether the second picture is mirrored, left to right.
-
-    Yields:
-        The indices of the two pictures, the number of bits (0 to 64) in which their hashes differ, and the result of
-        `difference`: at most `MOST_DISTANCE` and `MOST_DIFFERENCE`.
+    `thumbnails` are gray levels, uint8 [n, 64, 64]; with `mirrored`, the second picture is mirrored, left to right. The
+    distance is the number of bits (0 to 64) in which the hashes differ, the difference the result of `difference`: at
+    most `MOST_DISTANCE` and `MOST_DIFFERENCE`. Memory is 1.7 kB per picture besides the thumbnails. Time grows with the
+    number of pairs that look alike.
     """
     hashed = np.concatenate([np.zeros((0, 64), dtype=bool), *(hashes(part) for part in _parts(thumbnails))])
     others = hashed
@@ -83,11 +77,9 @@ def hashes(thumbnails: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class _Lows:
-    """The lowest frequencies of pictures of contrast 1, without their mean.
+    """The lowest frequencies of pictures of contrast 1, without their mean: float32 [n, 63].
 
-    Attributes:
-        values: float32 [n, 63].
-        changes: float32 [n, 5, 63], orthonormal directions in which brightness, shift and stretch change them.
+    `changes`, float32 [n, 5, 63], are orthonormal directions in which brightness, shift and stretch change them.
     """
 
     values: np.ndarray
@@ -183,18 +175,12 @@ def blurred(thumbnails: np.ndarray) -> np.ndarray:
 
 
 def difference(picture: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return how much two pictures differ after a small shift, a small stretch and a change of brightness.
+    """Return how much pictures, blurred float32 [n, 64, 64], differ from others, apart from small changes; float [n].
 
-    The difference of the pictures is fitted by least squares with a constant and their mean (brightness), the gradient
-    of the mean (a shift), and the gradient times the coordinate (a stretch).
-
-    Args:
-        picture: float32 [n, 64, 64], blurred gray levels.
-        other: The pictures to compare them with, of the same shape; the order of the two does not matter.
-
-    Returns:
-        float [n], the root mean square of the residual divided by the contrast of the mean; 0 for equal pictures. The
-            contrast is taken to be at least 1 gray level.
+    The difference of two pictures is fitted by least squares with a constant and their mean (brightness), the gradient
+    of the mean (a shift), and the gradient times the coordinate (a stretch). The result is the root mean square of the
+    residual divided by the contrast of the mean, at least 1 gray level; 0 for equal pictures. The order of the two does
+    not matter.
     """
     mean = (picture + other) / 2
     columns = _columns(mean)

@@ -24,17 +24,12 @@ _PAIRS = {
 
 
 def shared_pictures(manifest: pl.DataFrame, thumbnails: Iterable[tuple[str, bytes]]) -> pl.DataFrame:
-    """Return every two images that show the same picture in different roles, data sets or splits.
+    """Return every two images that show the same picture in different roles, data sets or splits, sorted.
 
-    Args:
-        manifest: The tables of questions of all data sets and splits, concatenated.
-        thumbnails: The pixel digest and the thumbnail of every picture, which are taken one by one.
-
-    Returns:
-        One row per pair, sorted: role, image (data set/split/image id), other_role, other_image, kind ("exact": the
-            same pixels; "near": a copy, see `dualread.data.questions.copies`), pixel_sha256 (of the first image),
-            distance (number of the 64 bits in which the perceptual hashes differ), difference (see
-            `dualread.data.questions.copies.difference`). The roles of a pair are in the order of `ROLES`.
+    `manifest` holds the tables of questions of all data sets and splits; `thumbnails` (pixel digest, thumbnail) are
+    taken one by one. The columns are role, image (data set/split/image id), other_role, other_image, kind ("exact": the
+    same pixels; "near" or "mirrored": a copy), pixel_sha256 (of the first image), distance and difference (see
+    `copies`). The roles of a pair are in the order of `ROLES`.
     """
     keys = ["dataset", "split", "image_id", "pixel_sha256"]
     manifest = manifest.explode("pixel_sha256s").rename({"pixel_sha256s": "pixel_sha256"})
@@ -80,12 +75,10 @@ def _looks(digests: Sequence[str], thumbnails: Iterable[tuple[str, bytes]]) -> n
 
 
 def count(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Count the pairs that `shared_pictures` found, for each pair of roles.
+    """Count the pairs that `shared_pictures` found: one row per unordered pair of roles, also where nothing is shared.
 
-    Returns:
-        One row per unordered pair of roles, also where nothing is shared: role, other_role, n_images (number of
-            distinct pictures, by pixels, that both roles have; for a role with itself, that more than one of its data
-            sets and splits has), n_near (pairs of images that are copies with other pixels).
+    `n_images` is the number of distinct pictures, by pixels, that both roles have (for a role with itself, that more
+    than one of its data sets and splits has), `n_near` that of pairs of images that are copies with other pixels.
     """
     counts: dict[tuple[str, str], dict[str, Any]] = {
         roles: {"exact": set(), "near": 0} for roles in combinations_with_replacement(ROLES, 2)
@@ -102,12 +95,7 @@ def count(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def refuse_leakage(pairs: pl.DataFrame) -> None:
-    """Refuse a picture that has two roles, unless both are roles that nothing is fitted on.
-
-    Raises:
-        DataError: There is such a picture. The message lists up to ten pairs of images, with their roles, data
-            sets and splits, and how similar they are.
-    """
+    """Refuse a picture that has two roles, unless both are roles that nothing is fitted on."""
     _refuse(
         list(_leaks(pairs)),
         "pairs of images show one picture in two roles, expected one role per picture. Remove one image of each pair"
@@ -116,14 +104,7 @@ def refuse_leakage(pairs: pl.DataFrame) -> None:
 
 
 def refuse_patients(manifest: pl.DataFrame) -> None:
-    """Refuse a patient who has two roles, unless both are roles that nothing is fitted on.
-
-    Args:
-        manifest: The tables of questions of all data sets and splits: role, dataset, split, image_id, patient_id.
-
-    Raises:
-        DataError: There is such a patient. The message lists up to ten of them, each by an image in each role.
-    """
+    """Refuse a patient who has two roles, unless both are roles that nothing is fitted on."""
     where = pl.format("{}: {}/{}/{}", "role", "dataset", "split", "image_id").alias("where")
     known = manifest.filter(pl.col("patient_id").is_not_null()).select("dataset", "patient_id", "role", where)
     of_role = known.group_by("dataset", "patient_id", "role").agg(pl.col("where").min()).sort("where")

@@ -45,12 +45,7 @@ class Markup:
         return min(places, key=lambda place: place[0])[1] if places else None
 
     def problem(self, place: str, texts: Iterable[str]) -> str | None:
-        """Return a sentence about the markup in a question and its options; None if they have none.
-
-        Args:
-            place: Where they are, for people.
-            texts: The question and its options.
-        """
+        """Return a sentence about the markup in the texts of a question at `place`; None if they have none."""
         for text in texts:
             if (control := self.first(text)) is not None:
                 shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

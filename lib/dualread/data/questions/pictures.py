@@ -17,22 +17,14 @@ SIDE = 64  # of a thumbnail
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFile:
-    """One official image.
+    """One official image, whose copy `file` (relative to the artifact) is named by the digest of its bytes.
 
-    Attributes:
-        file: Path of its copy, relative to the artifact.
-        sha256: Digest of the copy's bytes.
-        pixel_sha256: Digest of its size and its RGB pixels.
-        thumbnail: See `thumbnail`.
-        private: See `dualread.data.images.Decoded`.
-        rendered: Whether its copy is a PNG of what is shown, because the file alone does not say it, or is DICOM.
-        linked: Whether a link out of the folder of the data set leads to it.
-        notes: See `dualread.data.images.Decoded`; without what is in parentheses.
-        doubts: The same.
+    The copy is `rendered` if it is a PNG of what is shown, because the file alone does not say it, or is DICOM. A
+    `linked` image is behind a link out of the folder of the data set. Others are as in `images.Decoded`; notes and
+    doubts without what is in parentheses.
     """
 
     file: str
-    sha256: str
     pixel_sha256: str
     thumbnail: bytes
     private: bool = False
@@ -44,14 +36,10 @@ class ImageFile:
 
 @dataclass(frozen=True)
 class Pictures:
-    """The images that were read so far.
+    """The images that were read so far, and for each image that cannot be read, the reason (`broken`).
 
-    Attributes:
-        bits: How many bits of 16-bit gray images count where the file does not say it.
-        ct_windows: Through which CT in DICOM is shown, see `dualread.data.dicom`; None shows what the file says.
-        folder: The folder of the data set; None where all links are ours.
-        files: The images that can be read.
-        broken: For each image that cannot be read, the reason.
+    `bits` and `ct_windows` are as in `given_images.read`; `folder` is that of the data set, None where all links are
+    ours.
     """
 
     bits: int | None = None
@@ -61,9 +49,8 @@ class Pictures:
     broken: dict[Path | bytes, str] = field(default_factory=dict)
 
     def identity(self, row: Row) -> str:
-        """Return the pixel digests of the row's images; an image that cannot be read has its name.
-
-        Nothing is raised, so that all broken images of a data set can be reported together.
+        """Return the pixel digests of the row's images; one that cannot be read has its name, to be reported with
+        others.
         """
         return " ".join(map(self._identity, row.images))
 
@@ -86,10 +73,8 @@ class Pictures:
     def _read(self, image: Path | bytes) -> ImageFile:
         decoded = self._shown(image)
         copy, suffix = _copy(image, decoded)
-        sha256 = hashlib.sha256(copy).hexdigest()
         return ImageFile(
-            file=f"images/{sha256}{suffix}",
-            sha256=sha256,
+            file=f"images/{hashlib.sha256(copy).hexdigest()}{suffix}",
             pixel_sha256=pixel_sha256(decoded.image),
             thumbnail=thumbnail(decoded.image),
             private=decoded.private,

@@ -8,17 +8,19 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import get_args
 
 import polars as pl
 
 from dualread.artifacts.tables import from_rows
 from dualread.data.datasets.base import Loaded
-from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.errors import DataError
 from dualread.schema.base import Unit
 from dualread.schema.columns import DATA
+from dualread.schema.data import Role
 
 # The list of clusters is cut in this order, because the order of the keys in a configuration must not matter.
-ROLES = ("fit", "stop", "calibration", "validation", "test", "ood")
+ROLES: tuple[str, ...] = get_args(Role)
 OF_UNIT = ("image_id", "cluster_id", "patient_id")  # what `unit_of` reads
 
 
@@ -58,21 +60,15 @@ def patient_id(dataset: str, patient: str | None) -> str | None:
 
 
 def assign_roles(cluster_ids: Iterable[str], roles: str | Mapping[str, float], seed: int) -> dict[str, str]:
-    """Return the role of every cluster id.
+    """Return the role of every cluster id; `roles` is one role for all, or the fraction of the clusters in each.
 
-    Args:
-        cluster_ids: Identities of the clusters; repetitions are ignored.
-        roles: One role for all clusters, or the fraction of the clusters in each role.
-        seed: Determines the order of the clusters.
-
-    Raises:
-        ConfigError: A role is unknown, a fraction is not in (0, 1], or the fractions do not add up to 1.
-        DataError: There are so few clusters that a role would get none.
+    A DataError says that there are so few clusters that a role would get none.
     """
     unique = sorted(set(cluster_ids))
     if isinstance(roles, str):
-        return dict.fromkeys(unique, _known(roles))
-    fractions = _fractions(roles)
+        return dict.fromkeys(unique, roles)
+    # Converted by way of the decimal notation, because 0.7 + 0.1 + 0.2 is not 1 in binary floats.
+    fractions = {role: Fraction(str(roles[role])) for role in ROLES if role in roles}
     ordered = sorted(unique, key=lambda cluster_id: hashlib.sha256(f"{seed}\x1f{cluster_id}".encode()).digest())
     assigned, start, reached = {}, 0, Fraction(0)
     for role, fraction in fractions.items():
@@ -86,26 +82,6 @@ def assign_roles(cluster_ids: Iterable[str], roles: str | Mapping[str, float], s
         assigned |= dict.fromkeys(ordered[start:end], role)
         start = end
     return assigned
-
-
-def _fractions(roles: Mapping[str, float]) -> dict[str, Fraction]:
-    for role, value in roles.items():
-        _known(role)
-        if not 0 < value <= 1:
-            raise ConfigError(f"roles.{role}: {value!r} is not a fraction in (0, 1]. Remove the role or correct it.")
-    # Converted by way of the decimal notation, because 0.7 + 0.1 + 0.2 is not 1 in binary floats.
-    fractions = {role: Fraction(str(roles[role])) for role in ROLES if role in roles}
-    if sum(fractions.values()) != 1:
-        raise ConfigError(
-            f"roles: the fractions {dict(roles)} add up to {float(sum(fractions.values())):g}, expected 1."
-        )
-    return fractions
-
-
-def _known(role: str) -> str:
-    if role not in ROLES:
-        raise ConfigError(f"roles: no role named {role!r}. Known: {', '.join(ROLES)}.{did_you_mean(role, ROLES)}")
-    return role
 
 
 def unit_of(manifest: pl.DataFrame) -> str:
@@ -125,13 +101,8 @@ def summarize(
 ) -> pl.DataFrame:
     """Return a `data` table of one split, with one row per role, in the order of `ROLES`.
 
-    Args:
-        manifest: The table of questions of the split.
-        audit: The audit that `build.build` returned with it; its first step starts from the
-            official file.
-        pairs: The pairs of the split, each counted in the role of its source; None if the study asks for no pairs.
-        pair_audit: The audit that `dualread.data.donors.pair` returned with them; None if there are no pairs.
-        manifest_sha256: Digest of the table of questions.
+    The first step of its `audit` starts from the official file. `pairs`, each counted in the role of its source, and
+    `pair_audit` are those of `donors.pair`; None if the study asks for no pairs.
     """
     rule = None if pair_audit is None else pair_audit["rule"][0]
     by_image = unit_of(manifest) == "image"

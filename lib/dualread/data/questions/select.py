@@ -20,16 +20,9 @@ _ANY = "questions"  # stands for both answer types if the rule does not distingu
 def select(loaded: Loaded, rule: Select, seed: int, picture_of: Callable[[Row], str]) -> Loaded:
     """Return `loaded` with only the rows that `rule` selects, in the order of the official file, and a longer audit.
 
-    Args:
-        loaded: The rows of one split.
-        rule: Of `questions` per answer type, a type that is not named gets none. Without `questions`, as many rows are
-            drawn as `max_per_image` allows.
-        seed: Determines the order in which rows are drawn.
-        picture_of: Returns the identity of a row's picture. Called only if `max_per_image` is set, and only for rows
-            that would be taken otherwise, because it decodes the image.
-
-    Raises:
-        DataError: There are fewer questions than the rule asks for.
+    Of `questions` per answer type, a type that is not named gets none. Without `questions`, as many rows are drawn as
+    `max_per_image` allows. `picture_of`, which decodes images, returns the identity of a row's picture; it is called
+    only if `max_per_image` is set, and only for rows that would be taken otherwise. Too few questions are refused.
     """
     rows, steps = loaded.rows, []
     if rule.answer_types is not None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import polars as pl
 
@@ -31,38 +30,20 @@ _SHOWN = 5  # rows that an error names
 _LONGEST = 80  # characters of a value that an error shows
 
 
-def shown_rows(rows: Sequence[int] | pl.Series, texts: Sequence[str | None] | pl.Series) -> str:
-    """Return the first rows with their values, as messages show them."""
-    cells = (
-        "empty" if text is None else repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
-        for text in texts
-    )
-    shown = [f"row {row}: {cell}" for row, cell in zip(rows[:_SHOWN], cells, strict=False)]
-    return ", ".join(shown) + (", ..." if len(rows) > _SHOWN else "")
+def _shown(text: str | None) -> str:
+    """Return a value as messages show it."""
+    return "empty" if text is None else repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedTable:
+class CheckedTable(RawTable):
     """A table with the declared columns that it has, each with its type, and int64 `row`; references are lists.
 
-    Attributes:
-        source: The file, or a word for a table in memory.
-        frame: The columns. Each row has `confidence`, and `is_score` says whether it is one of which only the order
-            counts.
-        columns: The names of all columns in the file.
-        user_names: {declared name: name in the file}, where the user said so.
-        notes: Sentences about how the table was read.
-        left_out: {why: number of rows}.
-        separator: Of the cells of a .csv.
+    Each row of `frame` has `confidence`, and `is_score` says whether it is one of which only the order counts.
+    `user_names` is {declared name: name in the file}, where the user said so.
     """
 
-    source: Path | str
-    frame: pl.DataFrame
-    columns: tuple[str, ...]
     user_names: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    separator: str | None = None
 
     def has(self, *names: str) -> bool:
         """Whether the table has all of these columns."""
@@ -93,11 +74,12 @@ class CheckedTable:
     def refuse(self, column: str, wrong: pl.Series, texts: pl.Series, expected: str) -> None:
         """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first rows and their texts."""
         if n := int(wrong.sum()):
-            shown = shown_rows(self.frame["row"].filter(wrong), texts.filter(wrong))
+            rows = zip(self.frame["row"].filter(wrong)[:_SHOWN], texts.filter(wrong), strict=False)
+            shown = ", ".join([f"row {row}: {_shown(text)}" for row, text in rows] + ["..."] * (n > _SHOWN))
             raise self.error(f"{self.column(column)} is wrong in {n} of {len(wrong)} rows: {shown}; {expected}.")
 
-    def with_column(self, values: pl.Series | pl.Expr, *notes: str) -> "CheckedTable":
-        """Return the table with a column replaced, and further notes."""
+    def with_column(self, values: pl.Series | pl.Expr | Sequence[pl.Expr], *notes: str) -> "CheckedTable":
+        """Return the table with a column, or several, replaced, and further notes."""
         return replace(self, frame=self.frame.with_columns(values), notes=(*self.notes, *notes))
 
 
@@ -109,18 +91,10 @@ def checked(
     is_graded: bool = True,
     claims: Callable[[CheckedTable], CheckedTable] | None = None,
 ) -> CheckedTable:
-    """Bring a table's columns under the declared names, and check each one.
+    """Bring a table's columns under the declared names (ANSWERS or PAIRS), and check each one.
 
-    Args:
-        table: With the columns that `options.reads`.
-        declared: ANSWERS or PAIRS.
-        options: What the user says.
-        is_graded: Whether rows without a reference, or a verdict, are refused or left out.
-        claims: What names the claims of a table, before rows are left out; None if rows are read as answers only.
-
-    Raises:
-        DataError: A column or a value is not as declared.
-        ConfigError: `options` names a column of options that the table does not have.
+    `is_graded` says whether rows without a reference, or a verdict, are refused or left out. `claims` names the claims
+    of a table, before rows are left out; None if rows are read as answers only.
     """
     prefix = "" if declared is ANSWERS else "donor_"
     names, has_claims = options.names(declared), claims is not None and options.has_claims(table.columns)
@@ -130,15 +104,7 @@ def checked(
     if table.rows.is_empty():
         raise DataError(f"{table.source}: has no rows. Found the columns {', '.join(table.columns[:20]) or 'none'}.")
     _refuse_misspelled(table, unread, {*known, *(() if claims is None else [CLAIM])} - {*options.columns})
-    answers = CheckedTable(
-        source=table.source,
-        frame=_renamed(table, names, options),
-        columns=table.columns,
-        user_names=names,
-        notes=table.notes,
-        left_out=table.left_out,
-        separator=table.separator,
-    )
+    answers = CheckedTable(**{**vars(table), "frame": _renamed(table, names, options), "user_names": names})
     if options.missing:
         texts = pl.selectors.string() - pl.selectors.by_name("question", require_all=False)
         answers = answers.with_column(texts.replace(dict.fromkeys(options.missing)))
@@ -240,8 +206,8 @@ def _with_references(table: CheckedTable, column: str, options: TableOptions) ->
         lists = pl.concat_list(text) if separator is None else text.str.split(separator)
         table = table.with_column(pl.when(text.is_not_null()).then(lists).alias(column))
     stripped = pl.element().str.strip_chars().replace("", None).drop_nulls()
-    table = table.with_column(pl.col(column).list.eval(stripped))
-    return table.with_column(pl.when(pl.col(column).list.len() > 0).then(pl.col(column)).alias(column))
+    lists = pl.col(column).list.eval(stripped)
+    return table.with_column(pl.when(lists.list.len() > 0).then(lists).alias(column))
 
 
 def _with_every_reference(table: CheckedTable, column: str, options: TableOptions) -> CheckedTable:
@@ -284,15 +250,12 @@ def _with_confidence(table: CheckedTable, prefix: str, options: TableOptions) ->
         if table.has(column.name):
             table = _typed(table, column, options)
     methods = "method" if table.has("method") else pl.lit(0)
-    of_score = pl.lit(table.has(score))
-    if table.has(confidence, score):
-        of_score = pl.col(confidence).is_null() & pl.col(score).is_not_null()
-    table = table.with_column(of_score.alias("is_score"))
-    if table.has(score):
-        values = pl.coalesce(confidence, score) if table.has(confidence) else pl.col(score)
-        table = table.with_column(values.alias(confidence))
-        if table.frame["is_score"].any():
-            table = replace(table, notes=(*table.notes, f"only the order of {table.column(score)} counts"))
+    both = pl.col(confidence).is_null() & pl.col(score).is_not_null()
+    of_score = both if table.has(confidence, score) else pl.lit(table.has(score))
+    value = pl.coalesce(name for name in (confidence, score) if table.has(name))
+    table = table.with_column([of_score.alias("is_score"), value.alias(confidence)])
+    if table.frame["is_score"].any():
+        table = table.with_column([], f"only the order of {table.column(score)} counts")
     if table.has(f"{prefix}answer"):
         absent = pl.col(confidence).is_null() & ~_has_answer(table.frame[f"{prefix}answer"])
         absent &= ~pl.col(f"{prefix}correct") if table.has(f"{prefix}correct") else pl.lit(True)
@@ -300,11 +263,10 @@ def _with_confidence(table: CheckedTable, prefix: str, options: TableOptions) ->
             is_score = pl.col("is_score").any().over(methods)
             least = pl.when(is_score).then(pl.col(confidence).min().over(methods)).otherwise(0.0)
             note = f"{n} of {len(table.frame)} rows have no answer and no confidence: less certain than all others"
-            filled = table.frame.with_columns(
-                pl.when(absent).then(least).otherwise(confidence).alias(confidence),
-                pl.when(absent).then(is_score).otherwise("is_score").alias("is_score"),
+            by_name = ((confidence, least), ("is_score", is_score))
+            table = table.with_column(
+                [pl.when(absent).then(value).otherwise(name).alias(name) for name, value in by_name], note
             )
-            table = replace(table, frame=filled, notes=(*table.notes, note))
     texts = table.frame[confidence].cast(pl.String)
     table.refuse(confidence, texts.is_null(), texts, _FILLED)
     return table

@@ -15,9 +15,7 @@ _PLACE = ("method", "dataset", "split")
 def named_claims(table: CheckedTable) -> CheckedTable:
     """Return the table with the report of each row, and the name of its claim as `sample_id`.
 
-    Raises:
-        DataError: A table has no names of reports, a claim is there twice, a cell holds a word for a missing value, or
-            spans of a report are empty or overlap.
+    Refused are a table without names of reports, a claim that is there twice, and spans that are empty or overlap.
     """
     if not table.has("sample_id"):
         table.need(REPORT, "nor 'sample_id', one of which names the report of each claim")

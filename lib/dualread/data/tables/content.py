@@ -21,11 +21,7 @@ _FOREIGN = {
 
 
 def unpacked(path: Path) -> io.BufferedReader:
-    """Open a file, and unpack it if its content is gzip.
-
-    Raises:
-        DataError: It cannot be opened, or is no file; while it is read, if it unpacks to more than a table can be.
-    """
+    """Open a file, and unpack it if its content is gzip, up to a size that a table can have."""
     try:
         if path.is_dir():
             raise DataError(
@@ -78,11 +74,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def encoding_of(path: Path) -> str:
-    """Return how a file of text is decoded: utf-8-sig, utf-16 by its mark, or cp1252. The whole file is looked through.
-
-    Raises:
-        DataError: It is no text, or holds nothing but white space.
-    """
+    """Return how a file of text, all of which is read, is decoded: utf-8-sig, utf-16 by its mark, or cp1252."""
     with unpacked(path) as stream:
         start = stream.peek(4)[:4]
     for magic, what in _FOREIGN.items():
@@ -111,11 +103,7 @@ def encoding_of(path: Path) -> str:
 
 
 def lines_of(path: Path, encoding: str) -> Iterator[str]:
-    r"""Yield the lines of a file with their ends: \n, \r\n or \r.
-
-    Raises:
-        DataError: A line is longer than 64 million characters.
-    """
+    r"""Yield the lines of a file with their ends: \n, \r\n or \r."""
     with unpacked(path) as stream, io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
         while line := text.readline(limits.LINE_CHARACTERS):
             if len(line) == limits.LINE_CHARACTERS:
@@ -124,11 +112,7 @@ def lines_of(path: Path, encoding: str) -> Iterator[str]:
 
 
 def plain_names(path: Path | str, names: Iterable[str]) -> list[str]:
-    """Return names of columns without spaces around them.
-
-    Raises:
-        DataError: Two are equal then.
-    """
+    """Return names of columns without spaces around them, of which no two are equal then."""
     plain = [str(name).strip() for name in names]
     if repeated := [name for name, n in Counter(plain).items() if n > 1]:
         raise DataError(f"{path}: column {repeated[0]!r} occurs more than once. Rename or delete the others.")

@@ -17,7 +17,7 @@ WIDE, WIDE_SCORE = "confidence_", "score_"
 CLAIM, REPORT = "claim", "report"  # columns
 MISSING_WORDS = ("nan", "NaN", "None", "NA", "N/A", "n/a", "null", "NULL", "<NA>", "NaT", "#N/A")
 _TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
-_ANSWER_TYPES = {"yes/no": "closed", "number": "open", "other": "open", "open": "open", "closed": "closed"}
+ANSWER_TYPES = {"yes/no": "closed", "number": "open", "other": "open", "open": "open", "closed": "closed"}
 _LIST_IN_TEXT = r"""(?s)^(?:array\(|c\(|[\[({]).*['"].*[\])}]$"""
 _CUT_NUMBER = r"^[0-9](?:\.[0-9]+)?[eE]\+[0-9]{2,}$"
 
@@ -72,7 +72,7 @@ PLACE = ColumnType(
 ANSWER_TYPE = ColumnType(
     "open or closed",
     "expected open or closed, or VQA's yes/no, number, other",
-    lambda text: text.str.to_lowercase().replace_strict(_ANSWER_TYPES, default=None, return_dtype=pl.String),
+    lambda text: text.str.to_lowercase().replace_strict(ANSWER_TYPES, default=None, return_dtype=pl.String),
 )
 
 

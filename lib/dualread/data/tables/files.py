@@ -37,9 +37,9 @@ class RawTable:
         frame: The columns that are wanted: String, List(String), Boolean, or numbers with their type.
         rows: int64 [n], the number of each row; 1 is the first below the header, and blank rows are counted.
         columns: The names of all columns in the file.
-        notes: How the file was read, where that is unusual.
+        notes: Sentences about how the table was read, where that is unusual.
         separator: What separates the cells of a .csv or .tsv.
-        left_out: {why: number of answers that a log records and that are no rows here}.
+        left_out: {why: number of rows, or of answers that a log records, that are left out}.
     """
 
     source: Path | str
@@ -60,13 +60,10 @@ class BrokenLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Records:
-    """A table as rows.
+    """A table as rows: (number, values) of each row, from 1, as `unit` ("line" or "row") counts them.
 
-    Attributes:
-        rows: (number, values) of each row, from 1, as `unit` counts them; or a `BrokenLine`. Cells of .csv are stripped
-            text or None; numbers and Booleans of JSON and .parquet are Python's.
-        unit: "line" or "row".
-        form: In words, how the file is read: "semicolons, windows-1252".
+    In place of values, there may be a `BrokenLine`. Cells of .csv are stripped text or None; numbers and Booleans of
+    JSON and .parquet are Python's. `form` says how the file is read: "semicolons, windows-1252".
     """
 
     rows: Iterator[tuple[int, Any]]
@@ -85,11 +82,7 @@ def is_table(path: Path) -> bool:
 
 
 def read_file(path: Path, wanted: Wanted = lambda name: True) -> RawTable:
-    """Read a table as columns; those that are not wanted take next to no memory.
-
-    Raises:
-        DataError: It cannot be read, or has two columns of one name; the message names it.
-    """
+    """Read a table as columns; those that are not wanted take next to no memory."""
     if suffix_of(path) == ".parquet":
         frame, names, n = read_parquet(path, wanted)
         rows = pl.int_range(1, n + 1, eager=True)
@@ -118,12 +111,8 @@ def read_file(path: Path, wanted: Wanted = lambda name: True) -> RawTable:
 def read_records(path: Path, *, every: bool = False) -> Records:
     """Read a table row by row; rows without any value are left out, and equal texts are one object.
 
-    Args:
-        path: The file.
-        every: Whether each line counts: a `BrokenLine` stands for one of JSON lines that holds no object.
-
-    Raises:
-        DataError: As in `read_file`; while rows are taken, too.
+    With `every`, each line counts: a `BrokenLine` stands for one of JSON lines that holds no object. A DataError may
+    also come while rows are taken.
     """
     if suffix_of(path) == ".parquet":
         return Records(rows=_shared(enumerate(read_rows(path), 1)), unit="row", form="parquet")
@@ -149,15 +138,7 @@ def _shared(rows: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, dict[str, An
 
 
 class _TextFile:
-    """A file of text: .csv, .tsv, or JSON.
-
-    Attributes:
-        encoding: As `encoding_of` finds it.
-        form: In words, how the file is read.
-        unit: What the second number of a row counts: "line" or "row".
-        separator: Of .csv and .tsv.
-        columns: The names in the first line of these.
-    """
+    """A file of text: .csv, .tsv, or JSON. `unit` is "line" or "row", as the second number of a row counts."""
 
     def __init__(self, path: Path, numbers: Callable[[str], Any] | None, *, every: bool = False) -> None:
         if not is_table(path) and not path.is_dir():  # of which `encoding_of` says what it is
@@ -311,16 +292,10 @@ def _is_object(line: str) -> bool:
 
 
 def parsed(text: str, numbers: Callable[[str], Any] | None = None) -> Any:
-    """Return the content of a JSON text.
+    """Return the content of a JSON text; `numbers` reads the text of a number, by default as Python's int and float.
 
-    Args:
-        text: The text.
-        numbers: What reads the text of a number, NaN and Infinity included; by default, Python's int and float.
-
-    Raises:
-        ValueError: The text is not JSON, a key occurs twice in one object, or an escape sequence is half of a surrogate
-            pair, so that its text could not be written again.
-        RecursionError: It is nested too deeply.
+    Raises: ValueError: The text is not JSON, a key occurs twice in one object, or an escape sequence is half of a
+    surrogate pair, so that its text could not be written again. A RecursionError says that it is nested too deeply.
     """
     content = json.loads(
         text, object_pairs_hook=_unique_keys, parse_int=numbers, parse_float=numbers, parse_constant=numbers
@@ -346,11 +321,7 @@ def _kind(value: Any) -> str:
 
 
 def column_of(source: Path | str, name: str, values: Iterable[Any]) -> pl.Series:
-    """Return cells as a column of texts, or of lists of texts.
-
-    Raises:
-        DataError: They are of both kinds, or a text is none that could be written.
-    """
+    """Return cells as a column of texts, or of lists of texts."""
     cells = list(values)
     if not set(map(type, cells)) <= {str, type(None)}:
         cells = [_cell(value) for value in cells]

@@ -29,13 +29,7 @@ def is_address(table: Any) -> bool:
 
 
 def read_address(address: str, wanted: Wanted = lambda column: True) -> RawTable:
-    """Download the tables that `address` names, and read them as one; `wanted` is as in `read_file`.
-
-    Raises:
-        ConfigError: It is no such address, or it names no table or several.
-        DataError: The hub cannot be reached, huggingface_hub is not installed, a file is no table, or it has other
-            columns than the first.
-    """
+    """Download the tables that `address` names, and read them as one; `wanted` is as in `read_file`."""
     tables = [read_file(path, wanted) for path in _download(address, lambda file: file.endswith(_TABLES))]
     try:
         frame = pl.concat(table.frame for table in tables)
@@ -47,12 +41,7 @@ def read_address(address: str, wanted: Wanted = lambda column: True) -> RawTable
 
 
 def local_file(address: str) -> Path:
-    """Download the one file that `address` names, such as a log, and return its place on this machine.
-
-    Raises:
-        ConfigError: It is no such address, or it names no file or several.
-        DataError: The hub cannot be reached, or huggingface_hub is not installed.
-    """
+    """Download the one file that `address` names, such as a log, and return its place on this machine."""
     paths = _download(address, lambda file: True)
     if len(paths) != 1:
         raise ConfigError(f"{address}: {len(paths)} files; a log is one file. Name it: hf://owner/name/FILE.")
@@ -82,17 +71,14 @@ def _download(address: str, wanted: Any) -> list[Path]:
 
 def _chosen(address: str, place: str | None, files: Sequence[str]) -> list[str]:
     """Return the file of this name, or those of this config and split, or the only one."""
-    if place is not None and place in files:
-        return [place]
     if place is None:
-        matching = list(files)
+        matching, is_clear = list(files), len(files) == 1
     else:
         start, _, split = place.rpartition("/")
         of_split = re.compile(rf"(?:{re.escape(start)}/)?{re.escape(split)}(?:[-.][^/]*|/[^/]+)")
-        matching = sorted(file for file in files if of_split.fullmatch(file))
-        if matching:
-            return matching
-    if len(matching) == 1:
+        matching = [place] if place in files else sorted(file for file in files if of_split.fullmatch(file))
+        is_clear = len(matching) > 0
+    if is_clear:
         return matching
     listed = ", ".join((matching or files)[:5]) or "none"
     what = f"nothing is named {place!r}" if place is not None else f"{len(matching)} files could be meant"

@@ -20,17 +20,7 @@ _EXPECTED = "expected a data frame (polars, pandas, pyarrow, datasets), a mappin
 
 
 def read_frame(table: Any, name: str, wanted: Wanted = lambda column: True) -> RawTable:
-    """Return a table in memory.
-
-    Args:
-        table: The table.
-        name: What messages call it.
-        wanted: Whether the values of a column are needed.
-
-    Raises:
-        DataError: It is none of these, a column is none, two have the same name, or they differ in length.
-        ConfigError: It has several splits.
-    """
+    """Return a table in memory, which messages call `name`; `wanted` is as in `read_file`."""
     try:
         table = _as_polars(table, name)
         if not isinstance(table, pl.DataFrame):

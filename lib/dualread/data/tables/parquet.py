@@ -77,15 +77,11 @@ def _open_parquet(path: Path) -> Iterator[tuple[Callable[[], pl.LazyFrame], int]
         plain = dict(zip(names, plain_names(path, names), strict=True))
         yield lambda: with_class_names(pl.scan_parquet(source(), glob=False), metadata).rename(plain), n
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{path}: is not a .parquet table ({in_a_line(error)}). Write it again.") from error
+        raise DataError(f"{path}: is not a .parquet table ({in_a_line(error)}). Write or download it again.") from error
 
 
 def read_parquet(path: Path, wanted: Callable[[str], bool]) -> tuple[pl.DataFrame, list[str], int]:
-    """Return the columns that are wanted, the names of all, and the number of rows.
-
-    Raises:
-        DataError: It cannot be read, or a column that is wanted is longer than one of a table can be.
-    """
+    """Return the columns that are wanted, the names of all, and the number of rows."""
     with _open_parquet(path) as (scan, n):
         names = scan().collect_schema().names()
         chosen = scan().select(list(filter(wanted, names)))

@@ -28,13 +28,7 @@ class Settings(Section):
 
 
 def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
-    """Draw `settings.n_images` training images and `settings.held_out` held-out images.
-
-    Args:
-        settings: How many images are drawn.
-        manifest: Not used; other corpora read a data set.
-        seed: Seed of the corpus; each scene has its own generator, derived from it.
-    """
+    """Draw `settings.n_images` training images and `settings.held_out` held-out ones, each by a seed of its own."""
     del manifest
     size = settings.size
 

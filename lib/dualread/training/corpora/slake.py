@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import polars as pl
 from PIL import Image
 from pydantic import Field
 
@@ -37,13 +36,7 @@ class Settings(Section):
 
 
 def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
-    """Read the questions of `manifest`, and draw `settings.augmentations` augmented views per image.
-
-    Args:
-        settings: How many views of the images are made.
-        manifest: Folder of the manifest artifact of the training split.
-        seed: Seed of the augmentation.
-    """
+    """Read the questions of `manifest`, the folder of the training split, and draw augmented views of each image."""
     assert manifest is not None, "the slake corpus needs the manifest of the training split"
     rows = read_table(manifest / "manifest.parquet", MANIFEST).sort("sample_id").to_dicts()
     planes = {r["image_id"]: _plane(r) for r in rows if r["content_family"] == "plane" and _plane(r)}
@@ -51,11 +44,15 @@ def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
     for row in rows:
         answers[row["question_key"], row["modality"]].add(_clean(row["reference_answers"][0]))
     subjects = []
-    for (image_id, file), group in pl.DataFrame(rows).group_by("image_id", "image_file", maintain_order=True):
-        rng, small = generator("slake pool", seed, image_id), open_image(manifest / file).convert("L")
+    of_images: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        of_images[row["image_id"]].append(row)
+    for image_id, group in of_images.items():
+        rng, [file] = generator("slake pool", seed, image_id), group[0]["image_files"]
+        small = open_image(manifest / file).convert("L")
         small.thumbnail((2 * settings.size, 2 * settings.size), Image.Resampling.LANCZOS)
         views = [small.convert("RGB"), *(_augment(small, rng) for _ in range(settings.augmentations))]
-        items = [_item(row, planes.get(image_id, ""), answers) for row in group.to_dicts()]
+        items = [_item(row, planes.get(image_id, ""), answers) for row in group]
         subjects.append(Subject(views=views, items=[item for item in items if item is not None]))
     subjects = [subject for subject in subjects if subject.items]
     return Corpus(training=subjects, held_out=subjects[: settings.held_out])

@@ -19,26 +19,20 @@ N_QUESTIONS = 16  # about every scene
 
 @dataclass(frozen=True, kw_only=True)
 class SceneQuestion:
-    """One question about one scene.
+    """One question about one scene, as its annotator writes it, with the true answer in lower case.
 
-    Attributes:
-        content_family: One of the ten SLAKE families, in lower case; "knowledge" is SLAKE's KG.
-        answer_type: "open" or "closed".
-        question: The question, as the annotator of this scene writes it.
-        answer: The true answer, in lower case.
-        evidence: A few words that say what in the image decides the answer.
-        wrong_answers: Other answers that the question has for other scenes, or could have.
-        options: For multiple choice, the answer and three wrong answers, in an order that does not reveal the answer;
-            empty if the question has fewer than three wrong answers.
+    The content family is one of the ten of SLAKE, in lower case; "knowledge" is SLAKE's KG. `evidence` says in a few
+    words what in the image decides the answer. Wrong answers are those for other scenes. For multiple choice, `options`
+    are the answer and three wrong ones, in an order that does not reveal the answer.
     """
 
     content_family: str
     answer_type: str
     question: str
     answer: str
-    evidence: str
-    wrong_answers: tuple[str, ...]
-    options: tuple[str, ...]
+    evidence: str = ""
+    wrong_answers: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 def ask(scene: Scene) -> list[SceneQuestion]:

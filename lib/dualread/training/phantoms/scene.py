@@ -28,15 +28,9 @@ COLORS = ("white", "black")
 class Style:
     """What the images of one phantom hospital look like: how often they show what, and how hard it is to see.
 
-    Attributes:
-        modalities: Share of each modality. Shares are relative: they need not add up to 1.
-        regions: Share of each region.
-        lesion_counts: Share of images with 0, 1, 2 and 3 lesions.
-        small: Share of images, in [0, 1], whose lesions are small.
-        faint: Share of images, in [0, 1], whose lesions differ little from the tissue around them.
-        hazy: Share of images, in [0, 1], that lie behind a haze.
-        noise: Smallest and largest standard deviation of the pixel noise, where gray levels are in [0, 1].
-        tint: Factors of the red, green and blue channel.
+    Shares of modalities, regions and 0 to 3 lesions are relative: they need not add up to 1. `small`, `faint` (lesions
+    differ little from the tissue) and `hazy` are shares of images, in [0, 1]; `noise` is the smallest and largest
+    standard deviation of the pixel noise, where gray levels are in [0, 1]; `tint` has factors of red, green and blue.
     """
 
     modalities: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(dict.fromkeys(MODALITIES, 1.0)))
@@ -56,17 +50,12 @@ _HAZE = 0.9  # of a hazy image: a tiny model answers little better than by guess
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What one image shows. If `lesion_count` is 0, the other fields about lesions have no meaning.
+    """What one image shows: 0 to 3 lesions of one kind in one quadrant; without any, other fields about lesions mean
+    nothing.
 
-    Attributes:
-        modality, region, plane: One of `MODALITIES`, `REGIONS`, `PLANES`.
-        lesion_count: 0 to 3 lesions, all of one kind and in one quadrant.
-        lesion_size, lesion_shape, lesion_color, lesion_position: One of `SIZES`, `SHAPES`, `COLORS`, `POSITIONS`.
-        contrast: Contrast of the lesions, from 0 (invisible) to 1 (black or white).
-        haze: The share of the contrast of the whole image, in [0, 1], that a haze takes away; it adds lumps instead.
-        noise: Standard deviation of the pixel noise, where gray levels are in [0, 1].
-        tint: Factor of each color channel.
-        wording: The annotator, 0 or 1. Both ask the same questions and write some of them differently.
+    The `contrast` of lesions goes from 0 (invisible) to 1 (black or white). `haze` is the share of the contrast of the
+    whole image, in [0, 1], that a haze takes away; it adds lumps instead. `noise` and `tint` are as in `Style`.
+    `wording` is the annotator, 0 or 1: both ask the same questions and write some of them differently.
     """
 
     modality: str
@@ -110,13 +99,10 @@ def sample_scene(rng: np.random.Generator, style: Style = HOSPITAL) -> Scene:
 
 @dataclass(kw_only=True)
 class Canvas:
-    """A square gray picture, and the coordinates of its pixels.
+    """A square gray picture [size, size], 0 is black and 1 is white, and the coordinates of the centers of its pixels.
 
-    Coordinates run from 0 to 63 whatever the number of pixels, so that a scene looks the same at every resolution.
-
-    Attributes:
-        gray: float64 [size, size]; 0 is black and 1 is white. Values outside [0, 1] are allowed while painting.
-        x, y: float64 [size, size], the coordinates of the center of each pixel, to the right and down.
+    Coordinates run from 0 to 63, to the right and down, whatever the number of pixels, so that a scene looks the same
+    at every resolution. Values outside [0, 1] are allowed while painting.
     """
 
     gray: np.ndarray

@@ -41,12 +41,9 @@ TAGS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """A prompt and the completion to learn, whose parts have loss weights.
+    """A prompt, the text of the user turn, and the completion to learn, as parts with their loss weights.
 
-    Attributes:
-        prompt: Text of the user turn.
-        parts: (text, loss weight) of each part. The completion is the concatenation of the texts, followed by the
-            end-of-turn token with weight 1.
+    The completion is the concatenation of the texts, followed by the end-of-turn token with weight 1.
     """
 
     prompt: str

@@ -49,12 +49,10 @@ def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
 
 
 def pretrain(model: Any, encoder: Encoder, corpus: Corpus, settings: Pretraining, seed: int) -> list[dict[str, Any]]:
-    """Train `model` in place; afterwards it is in evaluation mode.
+    """Train `model` in place and return its log; afterwards it is in evaluation mode.
 
-    The order of the images, and everything that is drawn, depend on `seed`.
-
-    Returns:
-        The train log: one row (step, name, value) per step and quantity.
+    The order of the images, and everything that is drawn, depend on `seed`. The log has one row (step, name, value) per
+    step and quantity.
     """
     rng = generator("pretraining", seed)
     subjects = [s for s in corpus.training if s.items]

@@ -1,7 +1,7 @@
 """The verdict on a completion, from the parser and grader of `dualread.grading`; every reward starts from it."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,7 @@ INVALID_CONFIDENCE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The parsed and graded completion.
-
-    Attributes:
-        completion: The generated text.
-        parsed: What the contract finds in it.
-        correct: Whether the answer is correct.
-    """
+    """A completion's text, what the contract finds in it (`parsed`), and whether its answer is correct."""
 
     completion: str
     parsed: Parsed
@@ -48,41 +42,17 @@ class Verdict:
 
 
 def verdicts(completions: Sequence[str], reference_answers: Sequence[Sequence[str]], contract: str) -> list[Verdict]:
-    """Parse each completion by `contract`, and grade it against its own reference answers.
-
-    Raises:
-        ValueError: The sequences differ in length, or the reference answers of a completion are a string instead of a
-            sequence of strings.
-    """
-    if len(completions) != len(reference_answers):
-        raise ValueError(
-            f"rewards: {len(completions)} completions but {len(reference_answers)} sets of reference answers. Expected"
-            " one set per completion."
-        )
+    """Parse each completion by `contract`, and grade it against its own reference answers."""
     parse = plugins.load("contracts", contract).parse  # the spec of a training names it, too
-    return [_verdict(text, references, parse) for text, references in zip(completions, reference_answers, strict=True)]
-
-
-def _verdict(completion: str, references: Sequence[str], parse: Callable[[str], Parsed]) -> Verdict:
-    if isinstance(references, str):
-        raise ValueError(
-            f"rewards: reference answers {references!r} are a string. Expected a sequence of strings, such as"
-            f" [{references!r}]."
-        )
-    parsed = parse(completion)
-    return Verdict(completion=completion, parsed=parsed, correct=is_correct(parsed.answer, references))
+    rows = zip(completions, map(parse, completions), reference_answers, strict=True)
+    return [
+        Verdict(completion=text, parsed=parsed, correct=is_correct(parsed.answer, references))
+        for text, parsed, references in rows
+    ]
 
 
 def checked(values: Sequence[Any], questions: Sequence[str]) -> list[float]:
-    """Return the rewards of completions, which have to be one finite number each.
-
-    Args:
-        values: What a reward plugin has returned.
-        questions: Name of the question of each completion.
-
-    Raises:
-        TrainingError: There is another number of them, or one is None, not a number, infinite, or too large.
-    """
+    """Return the rewards of completions, which have to be one finite number for each of the `questions`."""
     if len(values) != len(questions):
         raise TrainingError(
             f"training: the reward gave {len(values)} values for {len(questions)} completions. Expected one for each."

@@ -24,10 +24,7 @@ def reward(verdicts: Sequence[Verdict], **columns: Any) -> list[float]:
 def calibration_reward(verdicts: Sequence[Verdict], *, groups: Sequence[str], gamma: float) -> list[float]:
     """Return R_c = -|c - (gamma * group mean of z + (1 - gamma) * z)| in [-1, 0], higher is better.
 
-    Args:
-        verdicts: The verdicts on all completions of every group, in any order.
-        groups: An id of the prompt of each completion; completions with equal ids are one group.
-        gamma: Weight in [0, 1] of the group's accuracy; the completion's own z has weight 1 - gamma.
+    Completions with equal ids in `groups`, which are all there and in any order, have one prompt.
     """
     correct = defaultdict(list)
     for group, verdict in zip(groups, verdicts, strict=True):

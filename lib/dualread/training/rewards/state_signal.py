@@ -18,16 +18,7 @@ EXTRA_PASSES = 1  # over each completion, for c; `dualread plan` reads this
 def reward(
     verdicts: Sequence[Verdict], *, state_confidence: Sequence[float] | None = None, **columns: Any
 ) -> list[float]:
-    """Return R in [-1.5, 1] for each completion, higher is better.
-
-    Args:
-        verdicts: The verdict on each completion.
-        state_confidence: c of each completion.
-        columns: Not used.
-
-    Raises:
-        ConfigError: The training has no head.
-    """
+    """Return R in [-1.5, 1] for each completion, whose c is its `state_confidence`; higher is better."""
     if state_confidence is None:
         raise ConfigError(
             "reward state_signal: the training gives no state_confidence. Expected that of a head. Set the actor's"

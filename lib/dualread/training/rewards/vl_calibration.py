@@ -37,13 +37,7 @@ _NO_SPREAD = 1e-6
 
 
 def reward(verdicts: Sequence[Verdict], *, visual_certainty: Sequence[float | None], **columns: Any) -> list[float]:
-    """Return R in [-2.4, 1.4] for each completion, higher is better.
-
-    Args:
-        verdicts: The verdicts on the completions.
-        visual_certainty: S in [0, 1] of each completion, or None without a vision block.
-        columns: Not used.
-    """
+    """Return R in [-2.4, 1.4] for each completion; `visual_certainty` is S in [0, 1], None without a vision block."""
     return [_reward(verdict, certainty) for verdict, certainty in zip(verdicts, visual_certainty, strict=True)]
 
 
@@ -77,12 +71,9 @@ def has_five_parts(verdict: Verdict) -> bool:
 def visual_certainty(kl: Sequence[float | None], entropy: Sequence[float | None]) -> list[float | None]:
     """Return S = sigmoid(zscore(log(KL + 1e-8) - log(H + 1e-8))) of each completion; None without a vision block.
 
-    The z-score is over the completions with a vision block. S is relative to the other completions of the batch, so the
-    whole batch has to be passed in one call. If there is no spread, or a single completion, every S is 0.5.
-
-    Args:
-        kl: Mean KL of each completion's vision tokens, in nats; None without a vision block.
-        entropy: Mean entropy of the same tokens, in nats; None for the same completions.
+    `kl` and `entropy` are means over each completion's vision tokens, in nats. The z-score is over the completions with
+    a vision block. S is relative to the other completions of the batch, so the whole batch has to be passed in one
+    call. If there is no spread, or a single completion, every S is 0.5.
     """
     pairs = [(k, h) for k, h in zip(kl, entropy, strict=True) if k is not None and h is not None]
     standing = iter(_standing(*np.array(pairs).reshape(-1, 2).T))
@@ -90,16 +81,13 @@ def visual_certainty(kl: Sequence[float | None], entropy: Sequence[float | None]
 
 
 def token_weights(kl: np.ndarray, entropy: np.ndarray) -> np.ndarray:
-    """Return w = 1.1 - 0.2 sigmoid(zscore(log(KL + 1e-8) - log(H + 1e-8))) in [0.9, 1.1] of one completion's tokens.
+    """Return w = 1.1 - 0.2 sigmoid(zscore(log(KL + 1e-8) - log(H + 1e-8))) in [0.9, 1.1] of one completion's tokens
+    [n].
 
     The less a token depends on the image, the larger its weight. The z-score is over the tokens of the completion's
     vision block, so that weights shift credit within a block and not between completions. The token of a block with a
     single token has weight 1. (The released code standardizes over all tokens of the completion, although only the
     vision tokens are weighted.)
-
-    Args:
-        kl: KL of each token [n], in nats.
-        entropy: Entropy of each token [n], in nats.
     """
     return HIGHEST_TOKEN_WEIGHT - (HIGHEST_TOKEN_WEIGHT - LOWEST_TOKEN_WEIGHT) * _standing(kl, entropy)
 

@@ -14,17 +14,20 @@ It writes every file of the official layout, and the bytes depend on the hospita
 """
 
 import io
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import polars as pl
 from PIL import Image
 
 from dualread.schema.base import Split
 from dualread.seeding import generator
+from dualread.training.phantoms import reports
 from dualread.training.phantoms.questions import SceneQuestion, ask
-from dualread.training.phantoms.scene import Scene, Style, draw, sample_scene
+from dualread.training.phantoms.scene import SIZES, Scene, Style, draw, sample_scene
 
 _SPLITS = ("train", "validation", "test")  # a fixed order, because the order of the keys in a config must not matter
 
@@ -39,13 +42,8 @@ Wording = Mapping[tuple[str, str], str | None]
 class Hospital:
     """A phantom hospital: how many phantoms to write, and of which kind.
 
-    Attributes:
-        name: Config name. Hospitals with different names have different images.
-        seed: Hospitals with different seeds have different images.
-        images: Number of images per split; a split without an entry has none.
-        size: Width and height of an image in pixels.
-        questions_per_image: How many of the questions of the format are asked about each image, chosen at random.
-        style: What the images look like.
+    Hospitals with different names or seeds have different images, of `size` x `size` pixels; a split without an entry
+    in `images` has none. `questions_per_image` of the questions of the format, chosen at random, are asked about each.
     """
 
     name: str
@@ -80,9 +78,10 @@ def random(hospital: Hospital, *names: str | int) -> np.random.Generator:
     return generator("phantom", hospital.name, hospital.seed, *names)
 
 
-def picture(case: Case, hospital: Hospital, *view: int) -> Image.Image:
+def picture(case: Case, hospital: Hospital, view: int = 0) -> Image.Image:
     """Draw the case as an 8-bit RGB image; another `view` shows the same scene with other jitter and noise."""
-    return Image.fromarray(draw(case.scene, random(hospital, "pixels", case.image_id, *view), hospital.size))
+    names = [case.image_id, view] if view else [case.image_id]
+    return Image.fromarray(draw(case.scene, random(hospital, "pixels", *names), hospital.size))
 
 
 # VQA-RAD and VQA-Med 2019 share four images, because both data sets take theirs from MedPix. So every phantom hospital
@@ -113,10 +112,42 @@ def png(image: Image.Image) -> bytes:
     return _file(image, format="PNG")
 
 
+def parquet(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], features: Mapping[str, Any]) -> bytes:
+    """Return a .parquet file as the hub has it; `features` are what its metadata say of columns."""
+    buffer, metadata = io.BytesIO(), {"huggingface": json.dumps({"info": {"features": features}})}
+    pl.DataFrame(rows, schema=schema).write_parquet(buffer, compression="snappy", metadata=metadata)
+    return buffer.getvalue()
+
+
+def sentences(case: Case, hospital: Hospital) -> list[str]:
+    """Return the sentences of the report on a case."""
+    return reports.sentences(case.scene, hospital.name, hospital.seed, case.image_id)
+
+
+def resized(scene: Scene) -> Scene:
+    """Return a scene whose lesions have the other size."""
+    return replace(scene, lesion_size=SIZES[1 - SIZES.index(scene.lesion_size)])
+
+
+def change(first: Scene, last: Scene, words: tuple[str, str, str, str]) -> str:
+    """Return which of the words says what becomes of the lesions: grown, shrunk, the same, or none there."""
+    grown = SIZES.index(last.lesion_size) - SIZES.index(first.lesion_size)
+    return words[3] if last.lesion_count == 0 else {1: words[0], -1: words[1], 0: words[2]}[grown]
+
+
 def questions(case: Case, wording: Wording) -> list[SceneQuestion]:
     """Return the questions about the case that `wording` has an entry for, so worded, in the order of `ask`."""
     asked = [question for question in ask(case.scene) if _kind(question) in wording]
     return [replace(question, question=wording[_kind(question)] or question.question) for question in asked]
+
+
+def drawn(
+    cases: Iterable[Case], hospital: Hospital, wording: Wording, rng: np.random.Generator
+) -> Iterator[tuple[Case, SceneQuestion]]:
+    """Yield the questions that are asked about each case."""
+    for case in cases:
+        for question in pick(questions(case, wording), hospital.questions_per_image, rng):
+            yield case, question
 
 
 def pick(asked: Sequence[T], n: int, rng: np.random.Generator, shares: Sequence[float] | None = None) -> list[T]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from PIL import Image
 
-from dualread.training.phantoms.scene import SIZES, Scene, draw
+from dualread.training.phantoms.scene import draw
 from dualread.training.writers import base
 
 WORDING: base.Wording = {
@@ -30,7 +30,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     rng, rows = base.random(hospital, "rows"), []
     for case in base.cases(hospital):
-        changed = replace(case.scene, lesion_size=SIZES[1 - SIZES.index(case.scene.lesion_size)])
+        changed = base.resized(case.scene)
         visits = {"prior": case.scene, "same": case.scene} | ({"changed": changed} if changed.lesion_count else {})
         names = {visit: f"images/{case.image_id}_{visit}.png" for visit in visits}
         for visit, scene in visits.items():  # one body in one place; more noise later, and as much at both visits
@@ -40,7 +40,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
         numbers = base.pick(range(MOST_QUESTIONS), hospital.questions_per_image, rng)
         for visit in [*visits][1:]:
             later = base.questions(replace(case, scene=visits[visit]), WORDING)
-            asked = [(CHANGE, _change(case.scene, visits[visit]))]
+            asked = [(CHANGE, base.change(case.scene, visits[visit], _CHANGES))]
             asked += [(question.question, question.answer) for question in later]
             for k in numbers:
                 about = {"group": f"body {case.image_id}", "modality": case.scene.modality}
@@ -48,8 +48,3 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
                 row = {"question": asked[k][0], "reference_answers": asked[k][1], "answer_type": "open"}
                 rows.append({"id": f"{case.image_id}_{visit}_{k}", **row, **shown, **about})
     yield "test.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-def _change(prior: Scene, current: Scene) -> str:
-    grown = SIZES.index(current.lesion_size) - SIZES.index(prior.lesion_size)
-    return _CHANGES[3] if prior.lesion_count == 0 else {1: _CHANGES[0], -1: _CHANGES[1], 0: _CHANGES[2]}[grown]

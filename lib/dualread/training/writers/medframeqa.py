@@ -6,8 +6,6 @@ third video has three frames, the others two; its last frame shows what it comes
 the same frames. Planted defects: a letter that no option has, and an option that repeats another.
 """
 
-import io
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,7 +14,7 @@ import polars as pl
 from PIL import Image
 
 from dualread.training.phantoms.questions import SceneQuestion
-from dualread.training.phantoms.scene import SIZES, Scene, draw
+from dualread.training.phantoms.scene import Scene, draw
 from dualread.training.writers import base
 
 WORDING: base.Wording = {
@@ -45,17 +43,13 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     images = dict.fromkeys((f"image_{k + 1}" for k in range(_MOST_FRAMES)), _IMAGE)
     texts = dict.fromkeys((*_TEXTS, "correct_answer", "reasoning_chain"), pl.String)
     lists = dict.fromkeys(("options", "image_url"), pl.List(pl.String))
-    features = {"info": {"features": {name: {"_type": "Image"} for name in images}}}
-    buffer = io.BytesIO()
-    table = pl.DataFrame(rows, schema={**texts, **lists, **images})
-    table.write_parquet(buffer, compression="snappy", metadata={"huggingface": json.dumps(features)})
-    yield "data/test-00000-of-00001.parquet", buffer.getvalue()
+    features = {name: {"_type": "Image"} for name in images}
+    yield "data/test-00000-of-00001.parquet", base.parquet(rows, {**texts, **lists, **images}, features)
 
 
 def scenes(case: base.Case) -> list[Scene]:
     """Return what each frame shows; the last one is the scene of the case."""
-    other_size = SIZES[1 - SIZES.index(case.scene.lesion_size)]
-    first = case.scene if case.image_id % 2 else replace(case.scene, lesion_size=other_size)
+    first = case.scene if case.image_id % 2 else base.resized(case.scene)
     return [first, case.scene, case.scene] if case.image_id % 3 == 0 else [first, case.scene]
 
 
@@ -69,14 +63,11 @@ def pictures(case: base.Case, hospital: base.Hospital) -> list[Image.Image]:
 def asked(case: base.Case) -> list[SceneQuestion]:
     """Return the questions about the frames."""
     first, *_, last = scenes(case)
-    grown = SIZES.index(last.lesion_size) - SIZES.index(first.lesion_size)
-    change = _CHANGES[3] if last.lesion_count == 0 else {1: _CHANGES[0], -1: _CHANGES[1], 0: _CHANGES[2]}[grown]
-    others = tuple(answer for answer in _CHANGES if answer != change)
-    question = SceneQuestion(
-        **{"content_family": "change", "answer_type": "open", "question": CHANGE, "answer": change},
-        **{"evidence": change, "wrong_answers": others, "options": _CHANGES},
+    answer = base.change(first, last, _CHANGES)
+    change = SceneQuestion(
+        content_family="change", answer_type="open", question=CHANGE, answer=answer, options=_CHANGES
     )
-    return [question, *base.questions(case, WORDING)]
+    return [change, *base.questions(case, WORDING)]
 
 
 def _row(k: int, case: base.Case, question: SceneQuestion, frames: list[dict[str, Any]]) -> dict[str, Any]:

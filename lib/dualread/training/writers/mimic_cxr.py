@@ -12,7 +12,6 @@ import gzip
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
-from dualread.training.phantoms import reports
 from dualread.training.writers import base
 
 SPLITS = ("train", "validation", "test")
@@ -31,8 +30,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
         patient, study, dicom_id = 10000000 + case.image_id, 50000000 + case.image_id, IMAGE_NAME.format(case.image_id)
         place = f"files/p10/p{patient}/s{study}"
         yield f"{place}/{dicom_id}.jpg", base.jpeg(base.picture(case, hospital))
-        sentences = reports.sentences(case.scene, hospital.name, hospital.seed, case.image_id)
-        yield f"{place}.txt", _report(case.image_id, sentences).encode()
+        yield f"{place}.txt", _report(case.image_id, base.sentences(case, hospital)).encode()
         splits.append((dicom_id, study, patient, _SPLIT[case.split]))
         views.append((dicom_id, patient, study, "PA" if case.image_id % 2 else "AP"))
     yield "mimic-cxr-2.0.0-split.csv.gz", _table(("dicom_id", "study_id", "subject_id", "split"), splits)

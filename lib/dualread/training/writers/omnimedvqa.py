@@ -54,11 +54,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
             if modality == "ct":
                 image = Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257)
             yield _path(case), base.png(image.convert("L") if modality == "x-ray" else image)
-        asked = [
-            (case, q)
-            for case in chosen
-            for q in base.pick(base.questions(case, WORDING), hospital.questions_per_image, rng)
-        ]
+        asked = base.drawn(chosen, hospital, WORDING, rng)
         rows = [_row(k, case, question) for k, (case, question) in enumerate(asked)]
         if modality == "ct" and rows:
             rows[0]["modality"] = rows[0].pop("modality_type")

@@ -8,7 +8,6 @@ sections are empty, and XXXX where the comparison was.
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from dualread.training.phantoms import reports
 from dualread.training.writers import base
 
 SPLITS = ("test",)  # the official files have none; the loader draws them
@@ -22,12 +21,9 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     for case in base.cases(hospital):
         images = [] if case.image_id % _PERIOD == _NO_IMAGE else image_names(case)
         for view, name in enumerate(images):
-            yield (
-                f"NLMCXR_png/{name}.png",
-                base.png(base.picture(case, hospital, *([view] if view else [])).convert("L")),
-            )
-        sentences = reports.sentences(case.scene, hospital.name, hospital.seed, case.image_id)
-        yield f"ecgen-radiology/{case.image_id + 1}.xml", _report(case, sentences, images).encode()
+            yield f"NLMCXR_png/{name}.png", base.png(base.picture(case, hospital, view).convert("L"))
+        report = _report(case, base.sentences(case, hospital), images)
+        yield f"ecgen-radiology/{case.image_id + 1}.xml", report.encode()
 
 
 def image_names(case: base.Case) -> list[str]:

@@ -10,13 +10,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from dualread.training.phantoms import reports
+from dualread.data.datasets.rexgradient import HUB_FILES
 from dualread.training.writers import base
 
 SPLITS = ("train", "validation", "test")
 MOST_QUESTIONS = 1
 
-_NAMES = {"train": "train", "validation": "valid", "test": "test"}
 _NO_FINDINGS, _NO_VIEW, _PERIOD = 3, 5, 7  # of every seven studies, these have a defect
 
 
@@ -25,10 +24,10 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     everyone = base.cases(hospital)
     for case in everyone:
         for view, path in enumerate(paths(case)):
-            yield path, base.png(base.picture(case, hospital, *([view] if view else [])).convert("L"))
+            yield path, base.png(base.picture(case, hospital, view).convert("L"))
     for split in (split for split in SPLITS if split in hospital.images):
         rows = {f"pGRDN{c.image_id:06d}_a1_s1": _row(c, hospital) for c in everyone if c.split == split}
-        yield f"metadata/{_NAMES[split]}_metadata_view_position.json", json.dumps(rows, indent=2).encode()
+        yield HUB_FILES[split][0], json.dumps(rows, indent=2).encode()
 
 
 def paths(case: base.Case) -> list[str]:
@@ -38,7 +37,7 @@ def paths(case: base.Case) -> list[str]:
 
 
 def _row(case: base.Case, hospital: base.Hospital) -> dict[str, Any]:
-    sentences = reports.sentences(case.scene, hospital.name, hospital.seed, case.image_id)
+    sentences = base.sentences(case, hospital)
     without = case.image_id % _PERIOD == _NO_FINDINGS
     views = ["PA", "LATERAL"] if case.image_id % _PERIOD != _NO_VIEW else ["PA", None]
     return {

@@ -42,9 +42,8 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     everyone = base.cases(radiographs)
     for case in everyone:
         for view, path in enumerate(_paths(case)):
-            yield path, base.png(base.picture(case, radiographs, *([view] if view else [])).convert("L"))
-    rng = base.random(hospital, "rows")
-    asked = [(c, q) for c in everyone for q in base.pick(base.questions(c, WORDING), hospital.questions_per_image, rng)]
+            yield path, base.png(base.picture(case, radiographs, view).convert("L"))
+    asked = base.drawn(everyone, hospital, WORDING, base.random(hospital, "rows"))
     rows = {f"{case.image_id:06d}_{k}": _row(k, case, question) for k, (case, question) in enumerate(asked)}
     yield "metadata/test_vqa_data.json", json.dumps(rows, indent=2).encode()
 

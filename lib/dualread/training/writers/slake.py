@@ -95,15 +95,7 @@ def _chinese(case: base.Case) -> Iterator[dict[str, Any]]:
         ("organ", "open", "图中的主要器官是什么？", _ORGAN_ZH[case.scene.region]),
         ("abnormality", "closed", "图像看起来异常吗？", abnormal),
     ):
-        asked = SceneQuestion(
-            content_family=family,
-            answer_type=kind,
-            question=question,
-            answer=answer,
-            evidence="",
-            wrong_answers=(),
-            options=(),
-        )
+        asked = SceneQuestion(content_family=family, answer_type=kind, question=question, answer=answer)
         yield {**_row(case, asked, answer), "q_lang": "zh"}
 
 
