@@ -105,7 +105,7 @@ def test_generation_and_replay_are_the_models_own(family, n_samples):
             assert np.allclose(found.vectors[name], state.numpy(), atol=1e-4)
         for name, vector in found.vectors.items() if kept else ():
             assert np.allclose(one.states.vectors[name], vector, atol=1e-4), name
-        assert not set(one.token_ids) & set(family.opened.forbidden)
+        assert not set(one.token_ids) & set(family.opened.encoder.forbidden)
         assert found.n_image_tokens == int(is_image.sum())
 
 

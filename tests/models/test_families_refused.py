@@ -208,7 +208,7 @@ def test_settings_stand_for_code(family, tmp_path):
     folder = shutil.copytree(family.folder, tmp_path / "mine")
     word = family.opened.encoder.tokenizer.convert_ids_to_tokens(60)
     opened = open_checkpoint(folder, {**families.SETTINGS, "forbidden_tokens": [word]})
-    assert set(opened.forbidden) == {*family.opened.forbidden, 60}
+    assert set(opened.encoder.forbidden) == {*family.opened.encoder.forbidden, 60}
     if family.name != "paligemma":
         file = folder / "chat_template.jinja"
         file.write_text(

@@ -68,7 +68,7 @@ def test_choices_are_the_models_own(family, wanted):
     asked, engine = requests()[1:3], TransformersEngine(family.opened, 16)
     committed = [[40, 41, 42]] * len(asked)
     for request, found in zip(asked, score_choices(engine, asked, committed, wanted), strict=True):
-        choices = choices_of(wanted, engine.encoder.tokenizer, committed[0], engine.stop)
+        choices = choices_of(wanted, engine.encoder.tokenizer, committed[0], engine.encoder.stop)
         for choice in list(choices.variants)[-2:]:
             own = [alone(family, request, [*choices.prefix, *ids])[0] for ids in choices.variants[choice]]
             summed = np.logaddexp.reduce([of_ids[len(choices.prefix) :].sum() for of_ids in own])
@@ -77,9 +77,9 @@ def test_choices_are_the_models_own(family, wanted):
 
 def test_no_answer_contains_what_stands_for_an_image(family):
     """Ovis2 lists such tokens; read beside pixels, they would not be what was sampled."""
-    config, forbidden = family.plain.config, set(family.opened.forbidden)
+    config, forbidden = family.plain.config, set(family.opened.encoder.forbidden)
     assert {config.image_token_id, *getattr(config, "visual_indicator_token_ids", ())} <= forbidden
-    assert family.opened.stop.isdisjoint(forbidden)
+    assert family.opened.encoder.stop.isdisjoint(forbidden)
     assert len(forbidden) < 10
 
 

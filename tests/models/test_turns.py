@@ -219,7 +219,7 @@ def test_special_tokens_that_are_shown_stay_in_texts(tiny):
     assert plain.encoder.decode(ids) == "sofinalyes"
     opened = open_checkpoint(tiny.checkpoint, {**MODEL, "shown_tokens": ["<|im_start|>"]})
     assert opened.encoder.tokenizer(f"so{tag}yes", add_special_tokens=False)["input_ids"] == ids
-    assert opened.encoder.decode([*ids, *opened.stop]) == f"so{tag}yes"
+    assert opened.encoder.decode([*ids, *opened.encoder.stop]) == f"so{tag}yes"
     assert (
         opened.encoder.prompt("?", images=[image(0)], row="1").token_ids
         == plain.encoder.prompt("?", images=[image(0)], row="1").token_ids

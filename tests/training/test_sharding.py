@@ -68,7 +68,7 @@ class Copied:
         told = {
             **{"temperature": decoding.temperature, "top_p": decoding.top_p},
             **{"max_completion_tokens": decoding.max_completion_tokens},
-            **{"stop": opened.stop, "forbidden": opened.forbidden},
+            **{"stop": opened.encoder.stop, "forbidden": opened.encoder.forbidden},
         }
         return [
             Rollout(

@@ -8,7 +8,7 @@ Neither is a method of `AnsweringActor`: a key covers a class as a whole, and an
 again.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -139,11 +139,9 @@ class AnsweringActor(Protocol):
 
     Attributes:
         encoder: Encodes the checkpoint's prompts.
-        stop: Ids that end a turn.
     """
 
     encoder: "Encoder"
-    stop: frozenset[int]
 
     def answer(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: "Collecting | None" = None
@@ -218,7 +216,7 @@ class Collecting(Protocol):
         """Return the layers, 1-based, whose states are wanted besides those of the last one."""
         ...
 
-    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
+    def reads_last(self, completion: Sequence[int], encoder: "Encoder") -> bool:
         """Return whether the states of the last token of a completion are read, which is chosen from others."""
         ...
 
@@ -227,9 +225,7 @@ class Collecting(Protocol):
         rows: Sequence[PassStates],
         completions: Sequence[Sequence[int]],
         logits: Callable[[Any], Any],
-        decode: Callable[[Sequence[int]], str],
-        stop: Set[int],
-        forbidden: Sequence[int],
+        encoder: "Encoder",
         claims: Sequence[Sequence[ClaimSpan]] | None = None,
     ) -> list[Any]:
         """Return one result per completion.
@@ -238,9 +234,7 @@ class Collecting(Protocol):
             rows: The states of at least one row.
             completions: Their ids.
             logits: The model's head: states [..., D] to logits [..., V] in float32.
-            decode: Returns the text of ids without special tokens.
-            stop: Ids that end a turn.
-            forbidden: Ids that a completion may never contain.
+            encoder: Decodes ids, and knows which end a turn.
             claims: The claims of completions that go on, of which alone something is read; None at their end.
         """
         ...

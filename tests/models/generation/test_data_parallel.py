@@ -25,7 +25,6 @@ class Parrot:
     """An engine that returns which rows it was given and on which GPU; certain image names make it fail."""
 
     encoder: object = None
-    stop: frozenset = frozenset()
 
     def answer(self, requests, decoding):
         names = {request.image_name for request in requests}
@@ -49,7 +48,7 @@ def open_parrot(name):
 
 @pytest.fixture
 def two():
-    return DataParallelEngine(open_parrot, ("an argument",), ["3", "5"], None, frozenset({1}))
+    return DataParallelEngine(open_parrot, ("an argument",), ["3", "5"], None)
 
 
 def test_requests_about_one_image_are_adjacent_and_keep_their_order():
@@ -115,7 +114,7 @@ from dualread.models.generation.data_parallel import DataParallelEngine
 
 with taken(2):
     gpus = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
-    DataParallelEngine(slow.open_one, (), gpus, None, frozenset()).answer([], None)
+    DataParallelEngine(slow.open_one, (), gpus, None).answer([], None)
 """
 
 

@@ -42,20 +42,20 @@ def test_greedy_against_a_literal_loop(tiny, requests_):
     for request, [completion] in zip(requests_, results, strict=True):
         prompt = encoder.prompt(request.text, images=request.images, row=request.row)
         tokens, log_probs = [], []
-        while len(tokens) < 12 and (not tokens or tokens[-1] not in opened.stop):
+        while len(tokens) < 12 and (not tokens or tokens[-1] not in opened.encoder.stop):
             with torch.inference_mode():
                 states = model.model(
                     **encoder.batch([prompt], [tokens]), **encoder.shared_images(model, [prompt])
                 ).last_hidden_state
                 scores = torch.log_softmax(model.lm_head(states[0, -1]).float(), -1)
             allowed = scores.clone()
-            allowed[opened.forbidden] = -torch.inf
+            allowed[list(opened.encoder.forbidden)] = -torch.inf
             tokens.append(int(allowed.argmax()))
             log_probs.append(float(scores[tokens[-1]]))
         assert list(completion.token_ids) == tokens
         np.testing.assert_allclose(completion.token_log_probs, log_probs, atol=1e-4)
         assert list(completion.prompt_token_ids) == list(prompt.token_ids)
-        assert completion.finish_reason == ("stop" if tokens[-1] in opened.stop else "length")
+        assert completion.finish_reason == ("stop" if tokens[-1] in opened.encoder.stop else "length")
 
 
 @both
@@ -87,7 +87,7 @@ def test_samples_depend_on_the_seed_and_never_hold_forbidden_ids(tiny, requests_
     assert first == again != other
     assert {len(completions) for completions in first} == {4}
     ids = {token for completions in first for c in completions for token in c.token_ids}
-    assert not ids & set(opened.forbidden)
+    assert not ids & set(opened.encoder.forbidden)
 
 
 def test_log_probs_do_not_depend_on_temperature_and_forbidden_ids(tiny, requests_):

@@ -11,7 +11,6 @@ from transformers import AutoModelForImageTextToText
 from dualread.errors import ConfigError
 from dualread.models import measures, prompts
 from dualread.models.actor import Request, take_measure
-from dualread.models.backbones.checkpoint import Opened
 from dualread.models.measures import hidden_core
 from dualread.models.measures.hidden_core import Settings, core_of
 from dualread.schema.recorded import Facts
@@ -25,10 +24,10 @@ HALF = {"share": 0.5, "from_depth": 0.25, "to_depth": 0.75}  # of four layers: t
 
 @pytest.fixture(scope="module")
 def scene(tiny):
-    model, encoder = tiny.load()
+    opened = tiny.open()
+    encoder = opened.encoder
     prompt = encoder.prompt(prompts.render("shared", question="Where is it?"), images=[image(0)], row="here")
     ids = [*encoder.tokenizer(ANSWERED, add_special_tokens=False)["input_ids"], encoder.tokenizer.eos_token_id]
-    opened = Opened(model=model, encoder=encoder, stop=frozenset([encoder.tokenizer.eos_token_id]), forbidden=())
     plain = AutoModelForImageTextToText.from_pretrained(tiny.checkpoint, attn_implementation="eager").eval()
     return types.SimpleNamespace(opened=opened, prompt=prompt, ids=ids, plain=plain)
 

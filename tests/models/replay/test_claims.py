@@ -8,7 +8,6 @@ from tests.tiny import image
 
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, read_states
-from dualread.models.backbones.checkpoint import Opened
 from dualread.models.replay.forward import VECTORS, evidence_state, middle_layer
 
 TEXTS = [
@@ -27,8 +26,8 @@ def tokens_of(encoder, ids, start, end):
 
 @both
 def test_each_claim_is_read_at_its_own_tokens(tiny):
-    model, encoder = tiny.load()
-    opened = Opened(model=model, encoder=encoder, stop=frozenset([encoder.tokenizer.eos_token_id]), forbidden=())
+    opened = tiny.open()
+    model, encoder = opened.model, opened.encoder
     completions = [completion(encoder, text) for text in TEXTS]
     spans = [[(text.index(c), text.index(c) + len(c)) for c in of] for text, of in zip(TEXTS, CLAIMS, strict=True)]
     asked = [

@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -39,9 +41,9 @@ def scene(tiny):
 
 
 def replay(model, encoder, encoded, tokens, forbidden=None, **changes):
-    stop = frozenset([encoder.tokenizer.eos_token_id])
-    barred = (encoder.image_token_id,) if forbidden is None else tuple(forbidden)
-    opened = Opened(model=model, encoder=encoder, stop=stop, forbidden=barred)
+    encoder = copy.copy(encoder)
+    encoder.forbidden = encoder.forbidden if forbidden is None else tuple(forbidden)
+    opened = Opened(model=model, encoder=encoder)
     return replay_batch(opened, encoded, tokens, ReadSpec(**({"kappa": 0.1} | changes)))
 
 
@@ -132,7 +134,7 @@ def test_vectors_of_bfloat16_states_are_those_of_the_same_states_in_float32():
 
 def test_a_completion_of_another_prompt_is_refused(scene):
     model, encoder, encoded, completions = scene
-    opened = Opened(model=model, encoder=encoder, stop=frozenset(), forbidden=())
+    opened = Opened(model=model, encoder=encoder)
     text = prompts.render("shared", question="Is this a CT scan?")
     request = Request(row="q", text=text, images=[image(0)], image_name="a")
     own = encoded[0].token_ids

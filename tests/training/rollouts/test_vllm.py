@@ -33,7 +33,7 @@ class Parrot:
 @pytest.fixture
 def apart(monkeypatch):
     monkeypatch.setenv("RANK", "3")  # of the process that trains; vLLM would look for others of its kind
-    engines = DataParallelEngine(Parrot, (), ["6", "7"], None, frozenset())
+    engines = DataParallelEngine(Parrot, (), ["6", "7"], None)
     rollouts = vllm.DistantRollouts(engines, "bfloat16")
     yield rollouts
     rollouts.close()

@@ -145,7 +145,7 @@ class OnVllm:
             )
         try:
             self._connection.send(((folder, requirements, kappa), options))
-            self.encoder, *_ = encoder_of(folder, requirements.model)
+            self.encoder = encoder_of(folder, requirements.model)
             self.config = read_config(folder).get_text_config()
             self._received()
         except Exception:

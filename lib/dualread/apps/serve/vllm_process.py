@@ -39,10 +39,10 @@ class VllmAnswering(VllmStream):
         self, folder: Path, requirements: Requirements, kappa: float | None, *, max_num_seqs: int, most_images: int
     ):
         prepare()
-        encoder, stop, forbidden = encoder_of(folder, requirements.model)
+        encoder = encoder_of(folder, requirements.model)
         core = Core(folder, requirements.model, encoder, {"max_num_seqs": max_num_seqs}, most_images)
         self._vectors = ReadersVectors.of(requirements, kappa)
-        super().__init__(core, encoder, stop, forbidden, self._vectors)
+        super().__init__(core, self._vectors)
         self._refused: list[Event] = []
 
     def read_only(self, features: Collection[str]) -> None:

@@ -36,7 +36,6 @@ import copy
 from dataclasses import dataclass, replace
 
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.processor import forbidden_token_ids
 from dualread.models.replay.positions import Positions, locate
 from dualread.schema.recorded import USUAL, Facts
 
@@ -217,20 +216,16 @@ class Opened:
     Attributes:
         model: The model in evaluation mode.
         encoder: Encodes its prompts.
-        stop: Ids that end a turn.
-        forbidden: Ids that a completion may never contain.
         thinking_ends: What ends the thinking of its completions before an answer; None where they do not think.
     """
 
     model: Any
     encoder: Encoder
-    stop: frozenset[int]
-    forbidden: tuple[int, ...]
     thinking_ends: str | None = None
 
     def locate(self, completion: Sequence[int]) -> Positions:
         """Return the positions that are read in a completion."""
-        return locate(completion, self.encoder.decode, self.stop, self.thinking_ends)
+        return locate(completion, self.encoder.decode, self.encoder.stop, self.thinking_ends)
 
     def locate_claims(self, completion: Sequence[int], claims: Sequence[tuple[int, int]]) -> list[Positions]:
         """Return the positions to read of each claim of a completion; claims are (start, end) in characters."""
@@ -241,13 +236,7 @@ class Opened:
     def of(cls, model: Any, processor: Any, settings: Wire, facts: Facts = USUAL) -> "Opened":
         """Return a model that is in memory, and its processor, as an opened checkpoint."""
         ends = model.generation_config.eos_token_id
-        stop = frozenset(ends if isinstance(ends, list) else [ends])
-        return cls(
-            model=model,
-            encoder=Encoder(processor, model.config, settings, facts),
-            stop=stop,
-            forbidden=forbidden_token_ids(processor, model.config, stop, settings.get("forbidden_tokens", ())),
-        )
+        return cls(model=model, encoder=Encoder(processor, model.config, settings, facts, ends))
 
     def with_facts(self, facts: Facts) -> "Opened":
         """Return the same checkpoint, whose rows are read as `facts` say."""

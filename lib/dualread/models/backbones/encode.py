@@ -17,7 +17,7 @@ import numpy as np
 
 from dualread.errors import ArtifactError, ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
-from dualread.models.backbones.processor import messages, takes_limits, turn
+from dualread.models.backbones.processor import forbidden_token_ids, messages, takes_limits, turn
 from dualread.models.backbones.trial import LimitError, within_limits
 from dualread.schema.base import Wire
 from dualread.schema.recorded import USUAL, Facts
@@ -69,11 +69,18 @@ class Encoder:
     Images are identified by their content. Names are not unique: two data sets, or two splits of one, may both have a
     `0.png`.
 
-    Of the settings, it reads max_prompt_tokens, min_pixels, max_pixels and chat_template.
+    Of the settings, it reads max_prompt_tokens, min_pixels, max_pixels, chat_template and forbidden_tokens.
+
+    Attributes:
+        stop: Ids that end a turn.
+        forbidden: Ids that a completion may never contain.
     """
 
-    def __init__(self, processor: Any, config: Any, settings: Wire, facts: Facts = USUAL):
+    def __init__(self, processor: Any, config: Any, settings: Wire, facts: Facts = USUAL, ends: Any = ()):
+        """`ends` is what a generation config has as eos_token_id."""
         self.facts, self.processor, self.tokenizer = facts, processor, processor.tokenizer
+        self.stop = frozenset(ends if isinstance(ends, list | tuple) else [ends])
+        self.forbidden = forbidden_token_ids(processor, config, self.stop, settings.get("forbidden_tokens", ()))
         self.image_token_id: int = config.image_token_id
         self._settings = settings
         self._images: OrderedDict[str, _Shown] = OrderedDict()

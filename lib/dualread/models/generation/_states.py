@@ -234,5 +234,4 @@ class Kept:
             for i, ids in completions.items()
         ]
         opened, made = self._opened, list(completions.values())
-        logits = parts.head(opened.model, torch.float32)
-        return self._collecting.read(rows, made, logits, opened.encoder.decode, opened.stop, opened.forbidden, claims)
+        return self._collecting.read(rows, made, parts.head(opened.model, torch.float32), opened.encoder, claims)

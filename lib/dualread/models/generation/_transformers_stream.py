@@ -180,9 +180,9 @@ def stream(
                 most, ids = parts.head(opened.model)(state).float().log_softmax(dim=-1).topk(n)
                 top = list(zip(ids.tolist(), most.tolist(), strict=True))
             events.append(row.grow(token, log_prob, top))
-            if token in opened.stop or len(row.tokens) == row.request.decoding.max_completion_tokens:
+            if token in opened.encoder.stop or len(row.tokens) == row.request.decoding.max_completion_tokens:
                 ended.add(i)
-                reason = "stop" if token in opened.stop else "length"
+                reason = "stop" if token in opened.encoder.stop else "length"
                 if collecting is not None and row.request.watched:
                     ending[i] = reason
                     continue
@@ -256,7 +256,8 @@ def steps(
     from dualread.models.generation._states import CachedStates, Rows
 
     model, n_tokens, head = opened.model, decoding.max_completion_tokens, parts.head(opened.model)
-    stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
+    encoder = opened.encoder
+    stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (encoder.stop, encoder.forbidden))
     layers = () if kept is None else kept.layers
     if opened.encoder.facts.shared == NOTHING:
         states = Rows(opened, [prompts[i] for i in prompt_of_row], layers)

@@ -61,7 +61,7 @@ def score_choices(
         named: For each request, the choices of its question by name, if the view asks for them.
     """
     choices = [
-        choices_of(wanted, actor.encoder.tokenizer, ids, actor.stop, thinking_ends, of_question)
+        choices_of(wanted, actor.encoder.tokenizer, ids, actor.encoder.stop, thinking_ends, of_question)
         for ids, of_question in zip(committed, named or [None] * len(committed), strict=True)
     ]
     after = [replace(request, prefix=encoded.prefix) for request, encoded in zip(requests, choices, strict=True)]

@@ -64,7 +64,7 @@ class DataParallelEngine:
             it can be pickled.
         arguments: The arguments of `open_one`.
         gpus: The value of CUDA_VISIBLE_DEVICES for each process.
-        encoder, stop: See `AnsweringActor`.
+        encoder: See `AnsweringActor`.
     """
 
     def __init__(
@@ -73,9 +73,8 @@ class DataParallelEngine:
         arguments: tuple[Any, ...],
         gpus: Sequence[str],
         encoder: Encoder,
-        stop: frozenset[int],
     ):
-        self.encoder, self.stop = encoder, stop
+        self.encoder = encoder
         send_as_arrays()
         spawn = multiprocessing.get_context("spawn")
         self._workers: list[Connection] = []

@@ -42,8 +42,6 @@ class TransformersEngine:
         self._opened, self._by_image = opened, bool(by_image)
         self.model = opened.model
         self.encoder = opened.encoder
-        self.forbidden = list(opened.forbidden)
-        self.stop = opened.stop
         self.batch_size = batch_size
 
     def answer(

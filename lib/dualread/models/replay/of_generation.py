@@ -5,7 +5,7 @@ it from the pass, `write` and `read` store it, and `check` compares a sample wit
 is in the keys of such studies alone.
 """
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from dualread.errors import ArtifactError
 from dualread.models import own_pass
 from dualread.models.actor import PassStates, ReadSpec, Request
 from dualread.models.backbones.checkpoint import Opened
+from dualread.models.backbones.encode import Encoder
 from dualread.models.replay.agreement import SAMPLE, check_states, is_in_float32, sample
 from dualread.models.replay.forward import checked_prompt, middle_layer, reading_of, replay_batch
 from dualread.models.replay.positions import Positions, locate
@@ -50,9 +51,9 @@ class Collected:
         """See `Collecting.layers`."""
         return [middle_layer(n_layers)] if self.spec.middle else []
 
-    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
+    def reads_last(self, completion: Sequence[int], encoder: Encoder) -> bool:
         """See `Collecting.reads_last`."""
-        at = locate(completion, decode, stop, self.thinking_ends)
+        at = locate(completion, encoder.decode, encoder.stop, self.thinking_ends)
         return len(completion) - 1 in (at.close, at.think, *at.answer, *([at.last] if self.spec.middle else ()))
 
     def read(
@@ -60,16 +61,14 @@ class Collected:
         rows: Sequence[PassStates],
         completions: Sequence[Sequence[int]],
         logits: Callable[[Any], Any],
-        decode: Callable[[Sequence[int]], str],
-        stop: Set[int],
-        forbidden: Sequence[int],
+        encoder: Encoder,
         claims: None = None,
     ) -> list[Replayed]:
         """See `Collecting.read`; of whole completions alone."""
         layers: dict[str, int] = dict(zip(("h_mid",), rows[0].layers, strict=False))
         spec = ReadSpec(**self.spec.model_dump(include={"kappa", "middle", "entropies"}))
-        located = partial(locate, decode=decode, stop=stop, thinking_ends=self.thinking_ends)
-        return reading_of(rows, completions, spec, layers, logits, located, forbidden)
+        located = partial(locate, decode=encoder.decode, stop=encoder.stop, thinking_ends=self.thinking_ends)
+        return reading_of(rows, completions, spec, layers, logits, located, encoder.forbidden)
 
 
 def write(folder: Path, collected: Sequence[Replayed]) -> None:
