@@ -207,7 +207,7 @@ class Collecting(Protocol):
     """What is read of the states of completions by the pass that makes them (`models.replay.of_generation`).
 
     Attributes:
-        kinds: The data classes of which results consist, for `finished.each_batch`.
+        kinds: The data classes of which results consist, for `finished.in_batches`.
     """
 
     kinds: ClassVar[tuple[type, ...]]
@@ -264,7 +264,7 @@ def read_states(
     Raises:
         ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
     """
-    from dualread.models.finished import in_batches
+    from dualread.models.finished import in_batches, parts_of
     from dualread.models.replay.forward import checked_prompt, replay_batch
     from dualread.models.replay.positions import Positions
     from dualread.models.replay.replayed import Replayed
@@ -276,7 +276,8 @@ def read_states(
     # Rows about one image follow each other, so that it is encoded once per batch.
     order = sorted(range(len(requests)), key=lambda i: (requests[i].image_name, len(completions[i]), i))
     rows: list[Sequence[Any]] = [of_rows for of_rows in (requests, completions, prompts, claims) if of_rows is not None]
-    return in_batches(order, batch_size, of_batch, Replayed, Positions, rows=rows, label="replaying (batches)")
+    batches = parts_of(order, batch_size)
+    return in_batches(batches, of_batch, Replayed, Positions, rows=rows, label="replaying (batches)")
 
 
 def take_measure(
@@ -290,7 +291,7 @@ def take_measure(
     """Return what a measure finds of one completion of each request, float32 [n, d] by name; arguments as in
     `read_states`.
     """
-    from dualread.models.finished import in_batches
+    from dualread.models.finished import in_batches, parts_of
     from dualread.models.measures import measure_batch
 
     def of_batch(batch: Sequence[int]) -> list[dict[str, np.ndarray]]:
@@ -300,6 +301,6 @@ def take_measure(
     # Prompts of one length are read together, and those are mostly of texts of one length.
     order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text), requests[i].image_name, i))
     rows, label = [requests, completions], "measuring (batches)"
-    measured = in_batches(order, batch_size, of_batch, rows=rows, label=label)
+    measured = in_batches(parts_of(order, batch_size), of_batch, rows=rows, label=label)
     names = measured[0] if measured else ()
     return {name: np.stack([row[name] for row in measured]).astype(np.float32) for name in names}

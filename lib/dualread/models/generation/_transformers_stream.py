@@ -15,7 +15,7 @@ from dualread.models.backbones import parts
 from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.prefixes import NOTHING
-from dualread.models.streams import BrokenRequest, Event, Finished, GrowingCompletion, PromptRead
+from dualread.models.streams import BrokenRequest, Event, Finished, GrowingCompletion, PartlyRead, PromptRead
 
 if TYPE_CHECKING:
     from dualread.models.generation._states import Kept
@@ -188,7 +188,7 @@ def stream(
                     continue
                 if reason == "length" and len(row.tokens) < longest:
                     cut.add(i)
-                events.append(row.finished(opened.encoder.decode, reason))
+                events.append(row.told(Finished, opened.encoder.decode, finish_reason=reason))
         yield events
 
 
@@ -205,13 +205,13 @@ def _read(
     if ending:
         states = kept.read({i: rows[i].tokens for i in ending})
         for (i, reason), of_row in zip(ending.items(), states, strict=True):
-            yield rows[i].finished(decode, reason, of_row)
+            yield rows[i].told(Finished, decode, finish_reason=reason, states=of_row)
     claims = {i: spans for i, row in going.items() if (spans := early.get((row.request.name, row.index)))}
     early.clear()
     if claims:
         states = kept.read({i: rows[i].tokens for i in claims}, list(claims.values()))
         for i, of_row in zip(claims, states, strict=True):
-            yield rows[i].partly_read(decode, of_row)
+            yield rows[i].told(PartlyRead, decode, states=of_row)
 
 
 @dataclass(frozen=True, kw_only=True)

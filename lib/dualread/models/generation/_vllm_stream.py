@@ -102,7 +102,8 @@ class VllmStream:
     def _grown(self, row: _VllmCompletion, made: Any) -> list[Event]:
         events: list[Event] = []
         if not row.tokens and row.index == 0:
-            state = row.collecting and self._states.state(row.engine_name, len(row.request.prompt.token_ids) - 1)
+            last = len(row.request.prompt.token_ids) - 1
+            state = None if row.collecting is None else self._states.state(row.engine_name, last)
             numbers = None if state is None else state.float().cpu().numpy()
             events.append(PromptRead(name=row.request.name, state=numbers))
         for k, token in enumerate(made.token_ids):
@@ -134,13 +135,16 @@ class VllmStream:
         for row in rows:
             row.early.clear()
         read = [(row, states[row.engine_name]) for row in rows if row.engine_name in states]
-        return [row.partly_read(self._encoder.decode, of_row) for row, of_row in read]
+        return [row.told(PartlyRead, self._encoder.decode, states=of_row) for row, of_row in read]
 
     def _finished(self, rows: Sequence[_VllmCompletion]) -> list[Finished]:
-        states = self._read(rows)
+        states, decode = self._read(rows), self._encoder.decode
         for row in rows:
             self._states.forget(row.engine_name)
-        return [row.finished(self._encoder.decode, row.finish_reason, states.get(row.engine_name)) for row in rows]
+        return [
+            row.told(Finished, decode, finish_reason=row.finish_reason, states=states.get(row.engine_name))
+            for row in rows
+        ]
 
     def _read(self, rows: Sequence[_VllmCompletion], *, early: bool = False) -> dict[str, Any]:
         """Return what is read of the states of rows, by the names that vLLM has; nothing of those that lack some."""

@@ -12,7 +12,7 @@ from typing import Any
 from dualread.models.actor import Collecting, Completion, EncodedRequest, Loglikelihoods, Request, SeededDecoding
 from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.finished import each_batch, in_batches
+from dualread.models.finished import in_batches, parts_of
 from dualread.models.generation._transformers_stream import complete
 from dualread.models.generation.data_parallel import by_image, by_length
 from dualread.schema.base import Positive, Section, Wire
@@ -54,7 +54,7 @@ class TransformersEngine:
             return self._complete([requests[i] for i in batch], decoding, collecting)
 
         order, size = by_length(requests, by_image=self._by_image), max(1, self.batch_size // decoding.n_samples)
-        return in_batches(order, size, of_batch, *kinds, rows=[requests], label="generating (batches)")
+        return in_batches(parts_of(order, size), of_batch, *kinds, rows=[requests], label="generating (batches)")
 
     def _complete(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None
@@ -88,10 +88,10 @@ class TransformersEngine:
         by_tree: dict[Any, list[int]] = {}
         for i, of_request in enumerate(continuations):
             by_tree.setdefault(tuple(map(tuple, of_request)), []).append(i)
-        batches: list[list[int]] = []
+        batches: list[Sequence[int]] = []
         for same in by_tree.values():
             order = [same[k] for k in by_length([requests[i] for i in same], by_image=self._by_image)]
-            batches += [order[start : start + self.batch_size] for start in range(0, len(order), self.batch_size)]
+            batches += parts_of(order, self.batch_size)
 
         def of_batch(batch: Sequence[int]) -> list[Loglikelihoods]:
             prompts = self._encode([requests[i] for i in batch])
@@ -100,7 +100,5 @@ class TransformersEngine:
                 Loglikelihoods(prompt_token_ids=p.token_ids, values=v) for p, v in zip(prompts, values, strict=True)
             ]
 
-        rows, label, results = [requests, continuations], "scoring continuations (batches)", dict[int, Loglikelihoods]()
-        for batch, scored in each_batch(batches, of_batch, Loglikelihoods, rows=rows, label=label):
-            results |= zip(batch, scored, strict=True)
-        return [results[i] for i in range(len(requests))]
+        rows, label = [requests, continuations], "scoring continuations (batches)"
+        return in_batches(batches, of_batch, Loglikelihoods, rows=rows, label=label)

@@ -17,11 +17,11 @@ import polars as pl
 from dualread.artifacts.tables import read_parts
 from dualread.artifacts.tensors import read_tensors, write_tensors
 from dualread.errors import ArtifactError
-from dualread.models import own_pass
 from dualread.models.actor import PassStates, ReadSpec, Request
 from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import Encoder
-from dualread.models.replay.agreement import SAMPLE, check_states, is_in_float32, sample
+from dualread.models.finished import parts_of
+from dualread.models.replay.agreement import SAMPLE, check_states, in_both_precisions, sample
 from dualread.models.replay.forward import checked_prompt, middle_layer, reading_of, replay_batch
 from dualread.models.replay.positions import Positions, locate
 from dualread.models.replay.replayed import Replayed, padded, stacked
@@ -132,18 +132,13 @@ def check(
     token_ids, prompts = completions["token_ids"].to_list(), completions["prompt_sha256"].to_list()
 
     def replayed() -> list[Replayed]:
-        answers, size = [], spec.replay.settings.batch_size
-        for part in (rows[start : start + size] for start in range(0, len(rows), size)):
+        answers = []
+        for part in parts_of(rows, spec.replay.settings.batch_size):
             asked = [checked_prompt(actor, requests[i], prompts[i]) for i in part]
             answers += replay_batch(actor, asked, [token_ids[i] for i in part], ReadSpec(kappa=spec.replay.kappa))
         return answers
 
-    again = replayed()
-    if is_in_float32(actor):
-        exact = again
-    else:
-        with own_pass.in_float32(actor.model):
-            exact = replayed()
+    again, exact = in_both_precisions(actor, replayed)
     names = [requests[i].row for i in rows]
     check_states([collected[i] for i in rows], again, exact, names, bounds, where=spec.shard.name)
     return len(rows)
