@@ -16,8 +16,7 @@ from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay.forward import evidence_state
 from dualread.models.replay.of_generation import Collected
-from dualread.models.replay.replayed import stacked_optional
-from dualread.models.replay.single_images import with_images
+from dualread.models.replay.replayed import stacked_optional, with_images
 from dualread.schema.recorded import Facts
 from dualread.schema.replay import PassReading
 from tests import families

@@ -176,7 +176,7 @@ class ReadSpec:
         middle: Whether h_mid is read, of one middle layer.
         depths: Depths, from 0 to 1, at which the answer's states are read besides (`forward.layer_vector`).
         entropies: Whether the entropies of tokens are computed.
-        images: Whether the means over the tokens of single images are read besides (`replay.single_images`).
+        images: Whether the means over the tokens of single images are read besides (`replayed.with_images`).
     """
 
     kappa: float

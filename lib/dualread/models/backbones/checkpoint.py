@@ -5,10 +5,12 @@ report decides: older names of weights are accepted because transformers accepts
 errors that name the weights. The report needs only the headers of the weight files; no weights are read for it.
 """
 
+import copy
 import importlib
 import logging
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,20 +26,17 @@ from dualread.models.backbones._checkpoint_files import (
     shortened,
     weight_files,
 )
+from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.parts import attend_without_cudnn, compute_masks_at_once
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls
+from dualread.models.replay.positions import Positions, locate
 from dualread.schema.base import Wire
+from dualread.schema.recorded import USUAL, Facts
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
-import copy
-from dataclasses import dataclass, replace
-
-from dualread.models.backbones.encode import Encoder
-from dualread.models.replay.positions import Positions, locate
-from dualread.schema.recorded import USUAL, Facts
 
 # Other formats of the weights, and documentation; not copied from the hub or from a folder.
 LEFT_OUT = ("*.bin", "*.pt", "*.pth", "*.gguf", "*.md", ".git*", ".cache")

@@ -130,8 +130,7 @@ class Encoder:
                 ids, types, _ = self._processed(turns, pictures)
             else:
                 ids, types = self._composed(turns, known.placeholder, known.typed)
-        self._check_length(ids, row)
-        return EncodedPrompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
+        return self._encoded(ids, types, inputs, digest, row)
 
     def inputs(self, text: str, images: "Sequence[Shown]", before: _Turns = ()) -> Mapping[str, "Tensor"]:
         """Return the model's inputs for the turns `before` and a user turn, as the processor alone makes them."""
@@ -165,15 +164,7 @@ class Encoder:
             ids, types, inputs = self._split(self._inputs(turns))
         except Exception as error:  # whatever a chat template raises for turns that its model does not know
             raise DataError(f"{row}: the model cannot be given this conversation ({in_a_line(error)}).") from error
-        self._check_length(ids, row)
-        return EncodedPrompt(
-            token_ids=ids,
-            n_turn=len(ids),
-            types=types,
-            image_sha256=" ".join(map(content_sha256, images)),
-            image=inputs,
-            row=row,
-        )
+        return self._encoded(ids, types, inputs, " ".join(map(content_sha256, images)), row)
 
     def _inputs(self, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, "Tensor"]:
         made = self.processor.apply_chat_template(
@@ -262,13 +253,16 @@ class Encoder:
         inputs = {name: value for name, value in made.items() if hasattr(value, "shape") and name not in unused}
         return _Shown(inputs=inputs, placeholder=placeholder, typed=typed)
 
-    def _check_length(self, ids: Sequence[int], row: str) -> None:
+    def _encoded(
+        self, ids: tuple[int, ...], types: _Types, inputs: Mapping[str, "Tensor"], digest: str, row: str
+    ) -> EncodedPrompt:
         limit = self._settings["max_prompt_tokens"]
         if len(ids) > limit:
             raise DataError(
                 f"{row}: the prompt has {len(ids)} tokens with its image, more than max_prompt_tokens = {limit}. Lower"
                 " the backbone's max_pixels or raise the limit; nothing is truncated."
             )
+        return EncodedPrompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
 
     def _check_pixels(self, pixels: "Tensor", n_images: int, row: str) -> None:
         """Refuse images of other sizes than the settings say, where the image processor takes no limits."""

@@ -4,7 +4,6 @@ vLLM's own data parallelism is not used: it is made for a server, and does not s
 """
 
 import contextlib
-import itertools
 import multiprocessing
 import operator
 import os
@@ -46,14 +45,6 @@ def by_length(requests: Sequence[Request], *, by_image: bool) -> list[int]:
     lengths = [len(request.text) + len(request.prefix) for request in requests]
     names = [request.image_name if by_image else "" for request in requests]
     return sorted(range(len(requests)), key=lambda i: (names[i], lengths[i], i))
-
-
-def partition(requests: Sequence[Request], n: int) -> list[list[int]]:
-    """Split the positions of `requests` into `n` parts whose sizes differ by at most one.
-
-    The requests are sorted by image first, so that few images occur in more than one part.
-    """
-    return [part.tolist() for part in np.array_split(np.array(by_image(requests), dtype=int), n)]
 
 
 class DataParallelEngine:
@@ -102,7 +93,7 @@ class DataParallelEngine:
         )
 
     def _call_all(self, method: str, requests: Sequence[Request], arguments: Callable[[list[int]], Any]) -> list[Any]:
-        parts = partition(requests, len(self._workers))
+        parts = self.parts(by_image(requests))  # few images occur in more than one part
         results: dict[int, Any] = {}
         for part, outcome in zip(parts, self.call(method, [arguments(part) for part in parts]), strict=True):
             results.update(zip(part, outcome, strict=True))
@@ -142,10 +133,9 @@ class DataParallelEngine:
         """Return what `method` of each engine returns for the same arguments; see `call`."""
         return self.call(method, [arguments] * len(self._workers))
 
-    def spans(self, n: int) -> list[tuple[int, int]]:
-        """Return (start, end) of each engine's part of `n` rows in their order; sizes differ by at most one."""
-        ends = [n * k // len(self._workers) for k in range(len(self._workers) + 1)]
-        return list(itertools.pairwise(ends))
+    def parts(self, rows: Sequence[int]) -> list[list[int]]:
+        """Return each engine's part of some rows in their order; sizes differ by at most one."""
+        return [part.tolist() for part in np.array_split(np.array(rows, dtype=int), len(self._workers))]
 
     def close(self) -> None:
         """End the processes when their calls are finished."""

@@ -18,8 +18,7 @@ from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt, prompt_sha256
 from dualread.models.prefixes import read_rows
 from dualread.models.replay.positions import Positions
-from dualread.models.replay.replayed import Replayed, entropies_of, log_probs_of
-from dualread.models.replay.single_images import with_images
+from dualread.models.replay.replayed import Replayed, entropies_of, log_probs_of, with_images
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -111,7 +111,8 @@ class DistantRollouts:
             torch.save({name: tensor.to("cpu", dtype) for name, tensor in weights}, file)
             file.flush()
             self._engines.call_each("load_file", Path(f"/proc/{os.getpid()}/fd/{file.fileno()}"))
-        parts = [(list(prompts[i:j]), decoding, list(seeds[i:j])) for i, j in self._engines.spans(len(prompts))]
+        rows = self._engines.parts(range(len(prompts)))
+        parts = [([prompts[i] for i in part], decoding, [seeds[i] for i in part]) for part in rows]
         return [row for rows in self._engines.call("sample", parts) for row in rows]
 
     def close(self) -> None:
