@@ -132,7 +132,7 @@ def test_a_model_that_knows_one_attention_keeps_it(family, monkeypatch):
 
     monkeypatch.setattr(model.config, "_attn_implementation_internal", "eager")
     monkeypatch.setattr(model, "set_attn_implementation", choose)
-    with parts.in_sdpa(model):
+    with parts.in_attention(model, "sdpa"):
         pass
     assert chosen == ["sdpa", "eager"]
 

@@ -29,15 +29,10 @@ def new_tokenizer(
     chat_template: str,
     **names: Any,
 ) -> "PreTrainedTokenizerFast":
-    """Return a tokenizer that is trained on `texts` and pads on the left.
+    """Return a tokenizer that is trained on `texts` and pads on the left; each of `pieces` is one token.
 
-    Args:
-        texts: Questions and completions to learn merges from.
-        pieces: Fixed pieces of the prompts, one token each.
-        sizes: vocabulary (number of learned tokens, including control tokens), max_positions.
-        special: Control tokens; they have the first ids.
-        chat_template: Jinja template of the architecture.
-        names: The roles of control tokens, such as eos_token and pad_token.
+    Of the sizes, it reads vocabulary (the learned tokens, control tokens among them) and max_positions. Control tokens
+    (`special`) have the first ids; `names` are their roles, such as eos_token and pad_token.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

@@ -144,10 +144,8 @@ class Encoder:
     def conversation(self, turns: Sequence[Mapping[str, Any]], *, row: str) -> EncodedPrompt:
         """Encode a whole conversation: other turns than the user's alone, no image or several, in any order.
 
-        Args:
-            turns: As chat templates take them: {"role", "content"}, whose content is a list of {"type": "text", "text"}
-                and {"type": "image", "image"}.
-            row: Names it in error messages.
+        Turns are as chat templates take them: {"role", "content"}, whose content is a list of {"type": "text", "text"}
+        and {"type": "image", "image"}.
 
         Raises:
             DataError: The chat template or the processor refuses it, or it is longer than `max_prompt_tokens`.

@@ -131,11 +131,8 @@ def positions(model: Any) -> Iterator[list["Tensor"]]:
 def position_offsets(seen: Sequence["Tensor"], like: "Tensor") -> "Tensor":
     """Return what to add to the column of a later token of each row to get its position [rows].
 
-    An image may occupy fewer positions than it has tokens.
-
-    Args:
-        seen: What `positions` collected in a pass over unpadded rows.
-        like: The ids of that pass [rows, columns].
+    An image may occupy fewer positions than it has tokens. `seen` is what `positions` collected in a pass over unpadded
+    rows, `like` the ids of that pass [rows, columns].
     """
     if not seen:  # a model without rotary embeddings
         return like.new_zeros(len(like))
@@ -144,15 +141,10 @@ def position_offsets(seen: Sequence["Tensor"], like: "Tensor") -> "Tensor":
 
 
 def attention_masks(model: Any, allowed: "Tensor", distance: "Tensor") -> Any:
-    """Return the attention mask of a pass in which only the pairs of tokens in `allowed` see each other.
+    """Return the mask of a pass in which only the pairs in `allowed` [rows, 1, tokens, columns] see each other.
 
-    Args:
-        model: The model.
-        allowed: Whether a token sees another one [rows, 1, tokens, columns].
-        distance: By how many positions the other one comes before it [tokens, columns].
-
-    Returns:
-        One mask, or one by type of layer.
+    `distance` says by how many positions the other one comes before a token [tokens, columns]. There is one mask, or
+    one by type of layer.
     """
     text = model.config.get_text_config()
     window = getattr(text, "sliding_window", None)
@@ -221,15 +213,15 @@ def _codes(pattern: Any) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def in_sdpa(model: Any) -> Iterator[None]:
-    """Compute attention with torch's own function for a while: it takes masks of any form, and float32."""
+def in_attention(model: Any, name: str) -> Iterator[None]:
+    """Compute attention with another function for a while: "sdpa" takes masks of any form, "eager" shows weights."""
     configured = model.config._attn_implementation
-    if configured == "sdpa":
+    if configured == name:
         yield
         return
     try:
         with contextlib.suppress(ValueError):  # some models have another one alone, which can do the same or is refused
-            model.set_attn_implementation("sdpa")
+            model.set_attn_implementation(name)
         yield
     finally:
         model.set_attn_implementation(configured)

@@ -60,10 +60,7 @@ class UserModel:
 
 
 def look(place: str) -> UserModel:
-    """Return what a checkpoint is.
-
-    Args:
-        place: Its folder, or owner/name[@revision] of the hub.
+    """Return what a checkpoint is: that in a folder, or owner/name[@revision] of the hub.
 
     Raises:
         ArtifactError: There is no checkpoint, or it is an adapter, or its config.json lacks what `dualread plan` needs.

@@ -179,13 +179,9 @@ class Core:
         )
 
     def add(self, name: str, prompt: dict[str, Any], parameters: Mapping[str, Any], *, at_end: bool = False) -> str:
-        """Begin to answer a request; return the name by which the engine knows it.
+        """Begin to answer a request, one completion of a prompt as `given` makes it; return the engine's name for it.
 
-        Args:
-            name: A name of its own.
-            prompt: The result of `given`.
-            parameters: Its sampling parameters; one completion.
-            at_end: Whether all that is said comes at its end; otherwise, what is said at a step comes with that step.
+        If `at_end`, all that is said comes at its end; otherwise, what is said at a step comes with that step.
         """
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind

@@ -50,12 +50,8 @@ def by_length(requests: Sequence[Request], *, by_image: bool) -> list[int]:
 class DataParallelEngine:
     """Several engines that answer as one; implements `dualread.models.actor.AnsweringActor`.
 
-    Args:
-        open_one: Opens the engine of one process. Has to be a function or class at the top level of a module, so that
-            it can be pickled.
-        arguments: The arguments of `open_one`.
-        gpus: The value of CUDA_VISIBLE_DEVICES for each process.
-        encoder: See `AnsweringActor`.
+    `open_one`, at the top level of a module so that it can be pickled, opens the engine of one process with
+    `arguments`; `gpus` holds the value of CUDA_VISIBLE_DEVICES for each process.
     """
 
     def __init__(

@@ -5,7 +5,6 @@ because `model.generate` would encode the prompt and its image again for every s
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,31 +47,18 @@ class TransformersEngine:
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
     ) -> list[list[Completion]]:
         """Complete `requests`; see `AnsweringActor.answer`."""
+        import torch
+
         kinds = (Completion, *(collecting.kinds if collecting else ()))
 
         def of_batch(batch: Sequence[int]) -> list[list[Completion]]:
-            return self._complete([requests[i] for i in batch], decoding, collecting)
+            prompts = self._encode([requests[i] for i in batch])
+            asked = [EncodedRequest(name=str(i), prompt=prompt, decoding=decoding) for i, prompt in enumerate(prompts)]
+            with torch.inference_mode():
+                return complete(self._opened, asked, collecting)
 
         order, size = by_length(requests, by_image=self._by_image), max(1, self.batch_size // decoding.n_samples)
         return in_batches(parts_of(order, size), of_batch, *kinds, rows=[requests], label="generating (batches)")
-
-    def _complete(
-        self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None
-    ) -> list[list[Completion]]:
-        import torch
-
-        prompts, kept = self._encode(requests), None
-        asked = [EncodedRequest(name=str(i), prompt=prompt, decoding=decoding) for i, prompt in enumerate(prompts)]
-        with torch.inference_mode():
-            if collecting is not None:
-                from dualread.models.generation._states import Kept
-
-                kept = Kept(self._opened, prompts, decoding.max_completion_tokens, collecting)
-            rows = complete(self._opened, asked, kept)
-            if kept is None:
-                return rows
-            states = kept.read({i: completion.token_ids for i, [completion] in enumerate(rows)})
-        return [[replace(completion, states=row_states)] for [completion], row_states in zip(rows, states, strict=True)]
 
     def _encode(self, requests: Sequence[Request]) -> list[EncodedPrompt]:
         # Those about one image follow each other, so that it is changed and processed once; a few are kept in memory.

@@ -106,12 +106,9 @@ class VllmEngine:
         return [[made[i, k] for k in range(n)] for i in range(len(requests))]
 
     def sample(self, prompts: Sequence[EncodedPrompt], decoding: SeededDecoding, seeds: Sequence[int]) -> list[Rollout]:
-        """Return one completion per prompt, each of a random stream of its own.
+        """Return one completion per prompt, each of a random stream of its own; equal prompts are read once.
 
-        Args:
-            prompts: The encoded prompts; equal ones are read once.
-            decoding: How tokens are chosen; `n_samples` and `seed` are not read.
-            seeds: The seed of each completion.
+        `n_samples` and `seed` of the decoding are not read: `seeds` has one per completion.
         """
         core, single, parameters = self._core, decoding.model_copy(update={"n_samples": 1}), dict[str, Any]()
 

@@ -122,15 +122,10 @@ def check_states(
     *,
     where: str,
 ) -> None:
-    """Check that states from another pass are those of a replay.
+    """Check that the `readings` of some answers in another pass are those of a replay, which read them `again`.
 
-    Args:
-        readings: What was read of some answers in the other pass.
-        again: What their replay read.
-        exact: What their replay in float32 read; by how much it differs is how much rounding explains.
-        names: The names of the answers.
-        bounds: Those of log-probabilities.
-        where: What errors call the shard.
+    `exact` is what their replay in float32 read: by how much it differs is how much rounding explains. `bounds` are
+    those of log-probabilities; errors call the answers by their `names`, and the shard `where`.
 
     Raises:
         ReplayDisagreementError: A vector, a number of tokens, or the log-probabilities differ.

@@ -83,12 +83,7 @@ def write(folder: Path, collected: Sequence[Replayed]) -> None:
 
 
 def read(folder: Path, actor: Opened, completions: pl.DataFrame) -> list[Replayed]:
-    """Return what `write` has stored of answers, as a replay would return it.
-
-    Args:
-        folder: The generations artifact.
-        actor: Decodes ids.
-        completions: Its table, in the order of the result.
+    """Return what `write` has stored of the completions of a table, in its order; the actor decodes ids.
 
     Raises:
         ArtifactError: It was stored of other answers.

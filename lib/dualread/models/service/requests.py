@@ -60,11 +60,6 @@ def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) 
     The id depends on the shard, the question's sample_id, the text, the content of the image, the model and the
     decoding. A response can therefore only be taken for the answer to what was really asked.
 
-    Args:
-        shard: The shard or view.
-        service: The service.
-        questions: What the shard asks (`dualread.models.conditions.asked`).
-
     Raises:
         ConfigError: The shard needs what services do not give: the likelihood of integers, or states.
     """
