@@ -229,16 +229,6 @@ def test_a_bias_that_the_base_lacks_is_refused(tiny, tmp_path):
         merge(tmp_path / "adapter", tiny.checkpoint, tmp_path / "merged", MODEL)
 
 
-def test_other_methods_of_peft_are_refused(tiny, tmp_path):
-    adapted = peft.get_peft_model(
-        load(tiny.checkpoint, MODEL),
-        peft.IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
-    )
-    adapted.save_pretrained(tmp_path / "adapter")
-    with pytest.raises(ArtifactError, match=r"peft_type is IA3\. Expected LORA"):
-        merge(tmp_path / "adapter", tiny.checkpoint, tmp_path / "merged", MODEL)
-
-
 def test_the_stage_merges_an_adapter_into_a_folder_or_into_the_base(tiny, adapter, tmp_path):
     spec = CopyCheckpointSpec(model=MODEL, adapter=AdapterSpec())
     shutil.copytree(tiny.checkpoint, tmp_path / "actor" / "checkpoint")

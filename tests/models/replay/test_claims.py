@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 from tests.architectures import both
+from tests.models.plain import plain_pass
 from tests.models.replay.test_forward import completion
 from tests.tiny import image
 
@@ -42,19 +43,8 @@ def test_each_claim_is_read_at_its_own_tokens(tiny):
         for name in VECTORS:  # claims change nothing of the whole
             np.testing.assert_array_equal(report.vectors[name], without.vectors[name])
         prompt = request.encoded(encoder)
-        row = torch.tensor([[*prompt.token_ids, *ids]])
-        types = torch.zeros_like(row)
-        n = len(prompt.token_ids)
-        types[0, :n] = (row[0, :n] == encoder.image_token_id).long()
-        with torch.inference_mode():
-            out = model(
-                input_ids=row,
-                attention_mask=torch.ones_like(row),
-                **dict.fromkeys(prompt.types, types),
-                **{name: tensor for name, tensor in prompt.image.items() if name != "num_crops"},
-                output_hidden_states=True,
-            )
-        final, of_image = out.hidden_states[-1][0], row[0, :n] == encoder.image_token_id
+        n, out = len(prompt.token_ids), plain_pass(model, prompt, ids, output_hidden_states=True)
+        final, of_image = out.hidden_states[-1][0], torch.tensor(prompt.token_ids) == encoder.image_token_id
         log_probs = torch.log_softmax(out.logits[0, n - 1 : -1].double(), -1)[range(len(ids)), ids]
         for claim, (start, end) in zip(report.claims, places, strict=True):
             tokens = tokens_of(encoder, ids, start, end)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from tests.architectures import both
+from tests.models.plain import plain_pass
 from tests.tiny import image
 
 from dualread.errors import ReplayDisagreementError
@@ -54,20 +55,10 @@ def test_against_one_row_at_a_time_with_all_layers(scene):
     depths = (0.0, 0.3, 0.625, 1.0)  # of four layers: 0, floor(1.2 + .5) = 1, floor(2.5 + .5) = 3, 4
     fast = replay(model, encoder, encoded, completions, entropies=True, depths=depths)
     for prompt, tokens, got in zip(encoded, completions, fast, strict=True):
-        ids = torch.tensor([[*prompt.token_ids, *tokens]])
-        types = torch.zeros_like(ids)
-        types[0, : len(prompt.token_ids)] = (ids[0, : len(prompt.token_ids)] == encoder.image_token_id).long()
-        with torch.inference_mode():
-            out = model(
-                input_ids=ids,
-                attention_mask=torch.ones_like(ids),
-                **dict.fromkeys(prompt.types, types),
-                **{name: tensor for name, tensor in prompt.image.items() if name != "num_crops"},
-                output_hidden_states=True,
-            )
+        out = plain_pass(model, prompt, tokens, output_hidden_states=True)
         final, n = out.hidden_states[-1][0], len(prompt.token_ids)
         h_ans = final[[n + t for t in got.positions.answer]].mean(0)
-        image_states = final[:n][ids[0, :n] == encoder.image_token_id]
+        image_states = final[:n][torch.tensor(prompt.token_ids) == encoder.image_token_id]
         expected = {
             "h_pre": final[n - 1],
             "h_close": final[n + got.positions.close],
