@@ -8,8 +8,6 @@ their words; so is every tag of an answer. And every digit is a token.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dualread.models.backbones import parts
-
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -79,7 +77,6 @@ def new_model(model_class: Any, config: Any, tokenizer: "PreTrainedTokenizerFast
     """Return a model whose weights are drawn with `seed`, and which stops at the tokenizer's end-of-turn token."""
     import torch
 
-    parts.compute_masks_at_once()
     torch.manual_seed(seed)  # transformers draws initial weights from the global generator; nothing else here uses it
     model = model_class(config)
     model.generation_config.eos_token_id = tokenizer.eos_token_id

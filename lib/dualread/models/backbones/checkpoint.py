@@ -27,7 +27,7 @@ from dualread.models.backbones._checkpoint_files import (
     weight_files,
 )
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.parts import attend_without_cudnn, compute_masks_at_once
+from dualread.models.backbones.parts import attend_without_cudnn
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls
 from dualread.models.replay.positions import Positions, locate
@@ -82,7 +82,6 @@ def load(checkpoint: Path, settings: Wire, *, without_weights: bool = False) -> 
             vocabulary ends a turn.
         ConfigError: The model does not have the configured attention.
     """
-    compute_masks_at_once()
     attend_without_cudnn()
     model_class = check_names(checkpoint)
     if (file := checkpoint / "generation_config.json").exists():
