@@ -270,7 +270,7 @@ def digests(folder: Path, family: str) -> dict[str, Any]:
     copy_processor(opened.checkpoint, changed)
 
     def weights_of(rollouts: Any) -> dict[str, str]:
-        [found] = rollouts._engine._core._engine.collective_rpc("compute_weight_checksums")
+        [found] = rollouts._engine._engine.collective_rpc("compute_weight_checksums")
         return found
 
     with contextlib.closing(vllm.open_rollouts(opened.checkpoint, MODEL, {})) as rollouts:

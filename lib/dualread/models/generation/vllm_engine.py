@@ -5,7 +5,7 @@ above all the image, for all samples, continuations and questions about it. A jo
 one process per GPU.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,19 +79,18 @@ def open_in_processes(checkpoint: Path, settings: Wire, engine: Wire, gpus: Sequ
     return DataParallelEngine(VllmEngine, arguments, gpus, encoder_of(checkpoint, settings))
 
 
-class VllmEngine:
+class VllmEngine(Core):
     """Implements `dualread.models.actor.AnsweringActor` with vLLM on one device; arguments as in `open_engine`."""
 
     def __init__(self, checkpoint: Path, settings: Wire, engine: Wire):
         prepare()
-        self.encoder = encoder_of(checkpoint, settings)
-        self._core = Core(checkpoint, settings, self.encoder, engine)
+        super().__init__(checkpoint, settings, encoder_of(checkpoint, settings), engine)
 
     def answer(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
     ) -> list[list[Completion]]:
         """Complete `requests`; see `AnsweringActor.answer`."""
-        stream, n = VllmStream(self._core, collecting), decoding.n_samples
+        stream, n = VllmStream(self, collecting), decoding.n_samples
 
         def added() -> Iterator[None]:
             for i in by_image(requests):
@@ -100,7 +99,7 @@ class VllmEngine:
                     EncodedRequest(name=str(i), prompt=prompt, decoding=decoding, watched=True), at_end=True
                 )
 
-        finished = (event for event in self._core.run(added(), stream.step) if isinstance(event, Finished))
+        finished = (event for event in self.run(added(), stream.step) if isinstance(event, Finished))
         tracked = track(finished, total=n * len(requests), label="generating (completions)")
         made = {(int(event.name), event.index): event.completion for event in tracked}
         return [[made[i, k] for k in range(n)] for i in range(len(requests))]
@@ -110,40 +109,28 @@ class VllmEngine:
 
         `n_samples` and `seed` of the decoding are not read: `seeds` has one per completion.
         """
-        core, single, parameters = self._core, decoding.model_copy(update={"n_samples": 1}), dict[str, Any]()
+        single, parameters = decoding.model_copy(update={"n_samples": 1}), dict[str, Any]()
 
         def added() -> Iterator[None]:
             for i, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True)):
-                core.check_length(prompt.row, len(prompt.token_ids) + single.max_completion_tokens)
-                name = core.add(str(i), core.given(prompt), sampling(single, seed, self.encoder), at_end=True)
-                parameters[str(i)] = core.parameters(name)
+                self.check_length(prompt.row, len(prompt.token_ids) + single.max_completion_tokens)
+                name = self.add(str(i), self.given(prompt), sampling(single, seed, self.encoder), at_end=True)
+                parameters[str(i)] = self.parameters(name)
                 yield
 
         made: dict[str, Rollout] = {}
-        for output in core.run(added(), core.step):
+        for output in self.run(added(), self.step):
             [drawn] = output.outputs
             tokens, drawn_with = list(drawn.token_ids), read_back(parameters.pop(output.request_id))
             log_probs = [by_id[token].logprob for by_id, token in zip(drawn.logprobs, tokens, strict=True)]
             made[output.request_id] = Rollout(token_ids=tokens, log_probs=log_probs, drawn_with=drawn_with)
         return [made[str(i)] for i in range(len(prompts))]
 
-    def load(self, weights: Iterable[tuple[str, Any]]) -> None:
-        """Replace all weights by (name, tensor); see `Core.load`."""
-        self._core.load(weights)
-
     def load_file(self, file: Path) -> None:
-        """Replace all weights by those that `torch.save` wrote to a file; see `Core.load`."""
+        """Replace all weights by those that `torch.save` wrote to a file; see `load`."""
         import torch
 
-        self._core.load(torch.load(file, mmap=True, weights_only=True).items())
-
-    def sleep(self) -> None:
-        """Give the GPU's memory back until the next `load`; see `Core.sleep`."""
-        self._core.sleep()
-
-    def close(self) -> None:
-        """End the engine; see `Core.close`."""
-        self._core.close()
+        self.load(torch.load(file, mmap=True, weights_only=True).items())
 
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
@@ -158,7 +145,7 @@ class VllmEngine:
         ]
         log_probs: dict[tuple[int, tuple[int, ...]], float] = {}
         prompts: list[Sequence[int]] = [()] * len(requests)
-        outputs = self._core.run(self._single_tokens(requests, asked), self._core.step)
+        outputs = self.run(self._single_tokens(requests, asked), self.step)
         for output in track(outputs, total=len(asked), label="scoring continuations (prefixes)"):
             i, prefix, ids = asked[int(output.request_id)]
             [of_token] = output.outputs[0].logprobs
@@ -181,11 +168,11 @@ class VllmEngine:
         engine_prompt, current = {}, -1
         for number, (i, prefix, ids) in enumerate(asked):
             if i != current:
-                engine_prompt, current = self._core.given(requests[i].encoded(self.encoder)), i
+                engine_prompt, current = self.given(requests[i].encoded(self.encoder)), i
             extended = {**engine_prompt, "prompt_token_ids": [*engine_prompt["prompt_token_ids"], *prefix]}
-            self._core.check_length(requests[i].row, len(extended["prompt_token_ids"]) + 1)
+            self.check_length(requests[i].row, len(extended["prompt_token_ids"]) + 1)
             parameters = {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
-            self._core.add(str(number), extended, parameters, at_end=True)
+            self.add(str(number), extended, parameters, at_end=True)
             yield
 
 
