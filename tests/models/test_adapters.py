@@ -115,10 +115,6 @@ WRONG = {
         r"14 tensors have no place in the model, .*; 14 tensors of modules that its configuration names are missing",
     ),
     "half a file": (half, r"28 tensors of modules that its configuration names are missing, such as .*layers\.2"),
-    "an unknown tensor": (
-        lambda tensors: {**tensors, "base_model.model.score.weight": torch.ones(2)},
-        r"1 tensors have no place in the model, such as base_model\.model\.score\.weight",
-    ),
     "another width": (
         lambda tensors: {n: t[:, :-1].contiguous() if ".lora_A" in n else t for n, t in tensors.items()},
         r"28 tensors have another shape",
@@ -145,9 +141,6 @@ def test_a_file_that_was_cut_off_is_refused(tiny, adapter, tmp_path):
     whole = (adapter / WEIGHTS).read_bytes()
     (adapter / WEIGHTS).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ArtifactError, match=r"adapter_model\.safetensors: damaged or cut off at \d+ bytes"):
-        merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL)
-    (adapter / WEIGHTS).unlink()
-    with pytest.raises(ArtifactError, match=r"adapter: no file adapter_model\.safetensors\. Expected "):
         merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL)
 
 
