@@ -8,4 +8,4 @@ def plain_pass(model, prompt, completion, **wanted):
     types = {name: torch.tensor([[*values, *[0] * len(completion)]]) for name, values in prompt.types.items()}
     images = {name: tensor for name, tensor in prompt.image.items() if name != "num_crops"}
     with torch.inference_mode():
-        return model(input_ids=ids, attention_mask=torch.ones_like(ids), **types, **images, **wanted)
+        return model(input_ids=ids, **{"attention_mask": torch.ones_like(ids), **types, **images, **wanted})
