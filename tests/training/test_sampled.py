@@ -11,8 +11,8 @@ from tests.tiny import MODEL
 
 from dualread.errors import TrainingError
 from dualread.models import own_pass
+from dualread.models.actor import Rollout, drawn_with
 from dualread.models.backbones.checkpoint import load, open_checkpoint
-from dualread.models.generation.drawn import Rollout, drawn_with
 from dualread.seeding import generator
 from dualread.training import _rollouts, dcpo, grpo
 from dualread.training._reference import FLOAT32, RATIO

@@ -24,11 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualread.errors import DualReadError, TrainingError, in_a_line
-from dualread.models.actor import EncodedRequest
+from dualread.models.actor import EncodedRequest, Rollout, drawn_with
 from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.generation._transformers_stream import complete
-from dualread.models.generation.drawn import Rollout, drawn_with
 from dualread.seeding import derive_seed
 from dualread.training import _evidence
 from dualread.training._lora import merged_weights

@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dualread.errors import ConfigError, DataError, DualReadError
-from dualread.models.actor import SeededDecoding
+from dualread.models.actor import SeededDecoding, drawn_with
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
-from dualread.models.generation.drawn import drawn_with
 from dualread.schema.base import MOST_IMAGES, Wire
 
 T = TypeVar("T")
@@ -307,7 +306,7 @@ _HARMLESS |= {"skip_reading_prefix_cache", "_eos_token_id", "_all_stop_token_ids
 
 
 def read_back(parameters: Any) -> dict[str, Any]:
-    """Return by what vLLM draws a completion, as `drawn.drawn_with` says it.
+    """Return by what vLLM draws a completion, as `actor.drawn_with` says it.
 
     `parameters` are those of one request as vLLM has them. What is not as by default has vLLM's name.
     """

@@ -20,6 +20,7 @@ from dualread.models.actor import (
     EncodedRequest,
     Loglikelihoods,
     Request,
+    Rollout,
     SeededDecoding,
 )
 from dualread.models.backbones._checkpoint_files import read_config
@@ -29,7 +30,6 @@ from dualread.models.backbones.processor import load_processor
 from dualread.models.generation._vllm import Core, prepare, read_back, sampling
 from dualread.models.generation._vllm_stream import VllmStream
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
-from dualread.models.generation.drawn import Rollout
 from dualread.models.streams import Finished
 from dualread.progress import track
 from dualread.schema.base import AS_GIVEN, Positive, Section, Wire

@@ -16,12 +16,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dualread.errors import ConfigError
-from dualread.models.actor import SeededDecoding
+from dualread.models.actor import Rollout, SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import prepare as prepare_vllm
 from dualread.models.generation.data_parallel import DataParallelEngine
-from dualread.models.generation.drawn import Rollout
 from dualread.schema.base import AS_GIVEN, Positive, Section, Wire
 
 ENVIRONMENT = "vllm"
