@@ -66,15 +66,14 @@ def look(place: str) -> UserModel:
         ArtifactError: There is no checkpoint, or it is an adapter, or its config.json lacks what `dualread plan` needs.
     """
     if Path(place).is_dir():
-        source, files = {"folder": place}, Path(place)
-        _refuse_others(files)
-        weights = _weights(files)
+        source, weights, files = {"folder": place}, None, Path(place)
     elif repository := _ON_HUB.fullmatch(place):
         source, weights, files = _on_hub(*repository.groups())
     else:
         raise ArtifactError(f"{place}: no such folder. Expected a checkpoint's folder, or owner/name of the hub.")
     try:
-        return _described(place, weights, files, source)
+        config = _completed(files)
+        return _described(place, config, _weights(files) if weights is None else weights, files, source)
     except DualReadError:
         raise
     except Exception as error:  # whatever wrong values in config.json lead to, here and in transformers
@@ -84,10 +83,11 @@ def look(place: str) -> UserModel:
         ) from error
 
 
-def _described(place: str, weights: Mapping[str, int], files: Path, source: Mapping[str, str]) -> UserModel:
+def _described(
+    place: str, config: Mapping[str, Any], weights: Mapping[str, int], files: Path, source: Mapping[str, str]
+) -> UserModel:
     """Return what a checkpoint is; `weights`: how many of its numbers have a type; `source`: that of a backbone."""
     label, parameters = _plain(Path(place.partition("@")[0]).name), sum(weights.values())
-    config = _completed(files)
     dtype, dtype_from = _dtype(config, weights)
     size = size_of(place, config, parameters)
     pixels, pixels_from = _pixels(place, config, files)
@@ -167,16 +167,6 @@ def _completed(files: Path) -> dict[str, Any]:
         if isinstance(vision.get(name), list | tuple):
             vision[name] = max(vision[name])
     return completed
-
-
-def _refuse_others(folder: Path) -> None:
-    """Refuse an adapter, and a folder without a config.json that can be read."""
-    if (folder / "adapter_config.json").is_file():
-        raise ArtifactError(
-            f"{folder}: is an adapter (LoRA), expected a whole model. Give the base that it was trained on, and name"
-            " the adapter as a checkpoint of an actor in the study (docs/running-reference.md)."
-        )
-    read_json(folder / "config.json")
 
 
 def _weights(folder: Path) -> dict[str, int]:
@@ -281,19 +271,18 @@ def _pixels(place: str, config: Mapping[str, Any], files: Path) -> tuple[tuple[i
         low, high = (size.get(edge) for edge in ("shortest_edge", "longest_edge"))
         if not low or not high or (not takes_limits(images) and high <= _LONGEST_SIDE):
             return _ANY_SIZE, "those of the paper's study, for `dualread plan` alone: its image processor takes none"
-        entries = [read_json(file) for file in there]
-        sections = [of_file.get("image_processor") for of_file in entries]
-        sections = [part if isinstance(part, dict) else whole for part, whole in zip(sections, entries, strict=True)]
-        limits = ("size", "min_pixels", "max_pixels")
-        named = [
-            file.name
-            for file, section in zip(there, sections, strict=True)
-            if any(section.get(name) is not None for name in limits)
-        ]
         kind = type(images).__name__.removesuffix("Pil")
-        return (low, high), named[0] if named else f"the defaults of {kind}: {there[0].name} has none"
+        defaults = f"the defaults of {kind}: {there[0].name} has none"
+        return (low, high), next((file.name for file in there if _names_limits(read_json(file))), defaults)
     pixels = _number(place, vision, "image_size") ** 2
     return (pixels, pixels), _ONE_SIZE
+
+
+def _names_limits(entries: Mapping[str, Any]) -> bool:
+    """Return whether a processor's file, or its section about images, says how large images are."""
+    section = entries.get("image_processor")
+    section = section if isinstance(section, Mapping) else entries
+    return any(section.get(name) is not None for name in ("size", "min_pixels", "max_pixels"))
 
 
 def _tried(checkpoint: Path) -> tuple[tuple[int, int], int]:
