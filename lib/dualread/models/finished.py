@@ -57,7 +57,7 @@ def parts_of(order: Sequence[int], size: int) -> list[Sequence[int]]:
 
 
 def _kept(
-    kept: store_batches.Batches,
+    kept: Any,
     batch: Sequence[int],
     compute: Callable[[Sequence[int]], Sequence[T]],
     kinds: Sequence[type],
