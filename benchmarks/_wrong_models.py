@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -12,7 +11,6 @@ from _replays import compare, without_types
 from dualread.artifacts.tables import read_parts
 from dualread.models.actor import Completion
 from dualread.models.backbones.checkpoint import Opened, open_checkpoint
-from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.processor import load_processor
 from dualread.models.replay import agreement
 from dualread.schema.columns import GENERATIONS
@@ -79,8 +77,7 @@ class _Lazy:
         limits = {name: settings[name] // fewer_pixels for name in ("min_pixels", "max_pixels")}
         if fewer_pixels > 1:
             limits["max_pixels"] = self._rehearsal.scale.side**2 // fewer_pixels
-        processor, config = load_processor(self._folder, settings | limits), self._opened.model.config
-        return replace(self._opened, encoder=Encoder(processor, config, settings | limits))
+        return Opened.of(self._opened.model, load_processor(self._folder, settings | limits), settings | limits)
 
     def changed(self, change: Callable[[Any, Any], Any]) -> Opened:
         """Return it with other weights; `change` gets those of the checkpoint and normal numbers, in float32."""

@@ -56,7 +56,7 @@ def naive(opened: Any, work: list[tuple[Any, list[int]]]) -> list[dict[str, np.n
             output = model(**inputs, output_hidden_states=True, use_cache=False)
         log_probs = torch.log_softmax(output.logits[0, n - 1 : -1].double(), -1)
         states, mid = output.hidden_states[-1][0], output.hidden_states[middle][0]
-        at = locate(completion, lambda ids: encoder.tokenizer.decode(ids, skip_special_tokens=True), opened.stop)
+        at = locate(completion, encoder.decode, encoder.stop)
         image = states[:n][torch.tensor(prompt.token_ids) == encoder.image_token_id]
         answer = answer_state(states[[n + t for t in at.answer]])
         found = (states[n - 1], states[n + at.close], answer, global_state(image))

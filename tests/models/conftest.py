@@ -6,7 +6,7 @@ from transformers import AutoModelForImageTextToText
 
 from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.probe import probe
-from tests import families
+from tests import families, more_families, tiny
 from tests.architectures import one_architecture as pytest_generate_tests  # noqa: F401
 
 
@@ -14,7 +14,9 @@ from tests.architectures import one_architecture as pytest_generate_tests  # noq
 def family(request, tmp_path_factory):
     """A checkpoint of an architecture that the library does not know: probed, opened, and as transformers has it."""
     torch.set_num_threads(1)
-    folder = families.build(request.param, tmp_path_factory.mktemp(request.param) / "checkpoint")
+    modules = {tiny: tiny.FAMILIES, families: families.FAMILIES, more_families: more_families.MORE}
+    module = next(module for module, names in modules.items() if request.param in names)
+    module.build(request.param, folder := tmp_path_factory.mktemp(request.param) / "checkpoint")
     probed = probe(open_checkpoint(folder, families.SETTINGS), request.param)
     opened = open_checkpoint(folder, families.SETTINGS, probed.facts)
     plain = AutoModelForImageTextToText.from_pretrained(folder).eval()

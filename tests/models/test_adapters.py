@@ -115,10 +115,6 @@ WRONG = {
         r"14 tensors have no place in the model, .*; 14 tensors of modules that its configuration names are missing",
     ),
     "half a file": (half, r"28 tensors of modules that its configuration names are missing, such as .*layers\.2"),
-    "an unknown tensor": (
-        lambda tensors: {**tensors, "base_model.model.score.weight": torch.ones(2)},
-        r"1 tensors have no place in the model, such as base_model\.model\.score\.weight",
-    ),
     "another width": (
         lambda tensors: {n: t[:, :-1].contiguous() if ".lora_A" in n else t for n, t in tensors.items()},
         r"28 tensors have another shape",
@@ -145,9 +141,6 @@ def test_a_file_that_was_cut_off_is_refused(tiny, adapter, tmp_path):
     whole = (adapter / WEIGHTS).read_bytes()
     (adapter / WEIGHTS).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ArtifactError, match=r"adapter_model\.safetensors: damaged or cut off at \d+ bytes"):
-        merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL)
-    (adapter / WEIGHTS).unlink()
-    with pytest.raises(ArtifactError, match=r"adapter: no file adapter_model\.safetensors\. Expected "):
         merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL)
 
 
@@ -226,16 +219,6 @@ def untied_llava(scale):
 def test_a_bias_that_the_base_lacks_is_refused(tiny, tmp_path):
     adapt(tiny.checkpoint, tmp_path / "adapter", target_modules=["down_proj"], lora_bias=True)
     with pytest.raises(ArtifactError, match=r"cannot be added to weights \(RuntimeError: Impossible to merge"):
-        merge(tmp_path / "adapter", tiny.checkpoint, tmp_path / "merged", MODEL)
-
-
-def test_other_methods_of_peft_are_refused(tiny, tmp_path):
-    adapted = peft.get_peft_model(
-        load(tiny.checkpoint, MODEL),
-        peft.IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
-    )
-    adapted.save_pretrained(tmp_path / "adapter")
-    with pytest.raises(ArtifactError, match=r"peft_type is IA3\. Expected LORA"):
         merge(tmp_path / "adapter", tiny.checkpoint, tmp_path / "merged", MODEL)
 
 

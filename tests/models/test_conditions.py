@@ -56,8 +56,6 @@ def test_a_shuffled_image_is_another_one_and_the_same_for_all_questions_about_an
     assert [a.image_id == b.image_id for a, b in zip(found[::2], found[1::2], strict=True)] == [True] * 3
     assert {q.image_id for q in found} == set(own.values())
     assert list(asked(table.reverse(), images=[image("shuffled")], prompt=PROMPT)) == found
-    with pytest.raises(ArtifactError, match="the split has no other image"):
-        asked(table.head(1), images=[image("shuffled")], prompt=PROMPT)
 
 
 def several(*, roles=("prior", "current"), n=3):
@@ -131,8 +129,6 @@ def test_forced_completions_are_relabeled_and_complete():
     images = {"slake/test/0000": "image 2"}
     (row,) = forced(completions, images, "donor_fixed_prefix").to_dicts()
     assert row == completions.row(0, named=True) | {"condition": "donor_fixed_prefix", "image_id": "image 2"}
-    with pytest.raises(ArtifactError, match=r"1 questions have no committed completion, such as slake/test/0000"):
-        forced(completions.tail(2), images, "donor_fixed_prefix")
 
 
 @pytest.mark.parametrize("name", ["donor", "shuffled", "original"])

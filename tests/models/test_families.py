@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import types
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -14,13 +15,16 @@ from dualread.models.actor import ReadSpec, SeededDecoding, read_states, take_me
 from dualread.models.backbones import parts
 from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.conditions import Asked
+from dualread.models.generation.choices import choices_of, score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay.of_generation import Collected
+from dualread.schema.answers import Choices
 from dualread.schema.recorded import READS, Facts
 from dualread.schema.replay import PassReading
 from dualread.training import grpo
 from dualread.training.job import Job
 from tests import families
+from tests.more_families import MORE, UNTRAINED
 from tests.specs import changed, measure
 from tests.tiny import GRPO, image
 
@@ -32,8 +36,12 @@ pytestmark = pytest.mark.rest
 EXPECTED = {
     "paligemma": Facts(completion_type=1, shared="prompt"),
     "qwen3_5": Facts(shared="nothing", images_once=False),
+    "ovis2": Facts(shared="prompt"),  # the indicators that follow the image are read with it
 }
+NEWLINES = {"llava_next"}  # among the image tokens are some that no image changes
 CHOICES = [[40, 41], [40, 42, 43], [50]]
+every = pytest.mark.parametrize("family", [*families.FAMILIES, *MORE], indirect=True)
+compact = pytest.mark.parametrize("family", [*MORE], indirect=True)
 few = pytest.mark.parametrize("family", ["qwen2_5_vl", "paligemma"], indirect=True)
 
 
@@ -61,10 +69,12 @@ def alone(family, request, completion):
     return log_probs.numpy(), [states[0] for states in output.hidden_states], is_image, n
 
 
+@every
 def test_facts_are_those_of_the_architecture(family):
     assert family.probed.facts == EXPECTED.get(family.name, Facts())
     assert family.probed.found["layers"] == 4
-    assert family.probed.found["image_tokens"] == family.probed.found["image_tokens_that_images_change"]
+    n_changed = family.probed.found["image_tokens_that_images_change"]
+    assert (n_changed < family.probed.found["image_tokens"]) == (family.name in NEWLINES)
     by_each = family.probed.by_each_image  # PaliGemma's template has one place
     assert (len(by_each), min(by_each, default=1.0) > family.probed.allowed) == (2 * (family.name != "paligemma"), True)
 
@@ -81,6 +91,7 @@ def test_a_prompt_has_the_ids_of_the_processor_and_bos_once(family):
             assert prompt.token_ids.count(tokenizer.bos_token_id) == 1
 
 
+@every
 @pytest.mark.parametrize("n_samples", [1, 3])
 def test_generation_and_replay_are_the_models_own(family, n_samples):
     asked, engine = families.requests(), TransformersEngine(family.opened, 16)
@@ -94,8 +105,8 @@ def test_generation_and_replay_are_the_models_own(family, n_samples):
     replayed = read_states(family.opened, [request for request, _ in made], ids, ReadSpec(kappa=0.1), batch_size=5)
     for (request, one), found in zip(made, replayed, strict=True):
         own, states, is_image, n = alone(family, request, list(one.token_ids))
-        assert np.abs(np.array(one.token_log_probs) - own).max() < 1e-5
-        assert np.abs(found.token_log_probs - own).max() < 1e-5
+        assert np.abs(np.array(one.token_log_probs) - own).max() < 2e-5
+        assert np.abs(found.token_log_probs - own).max() < 2e-5
         expected = {
             "h_pre": states[-1][n - 1],
             "h_global": states[-1][:n][is_image].mean(dim=0),
@@ -105,7 +116,7 @@ def test_generation_and_replay_are_the_models_own(family, n_samples):
             assert np.allclose(found.vectors[name], state.numpy(), atol=1e-4)
         for name, vector in found.vectors.items() if kept else ():
             assert np.allclose(one.states.vectors[name], vector, atol=1e-4), name
-        assert not set(one.token_ids) & set(family.opened.forbidden)
+        assert not set(one.token_ids) & set(family.opened.encoder.forbidden)
         assert found.n_image_tokens == int(is_image.sum())
 
 
@@ -221,3 +232,37 @@ def test_a_wrong_type_of_completions_ends_the_training(family, tmp_path):
         grpo.train(job(family, tmp_path, wrong))
     if raised.type is TrainingError:
         assert re.search(r"with completions of token type 0, .* by [\d.e+-]+ nats on average", str(raised.value))
+
+
+@compact
+@pytest.mark.parametrize(
+    "wanted", [Choices(words=["yes", "no"]), Choices(integers=[0, 100])], ids=["words", "integers"]
+)
+def test_words_and_integers_are_the_models_own(family, wanted):
+    asked, engine = families.requests()[1:3], TransformersEngine(family.opened, 16)
+    committed = [[40, 41, 42]] * len(asked)
+    for request, found in zip(asked, score_choices(engine, asked, committed, wanted), strict=True):
+        choices = choices_of(wanted, engine.encoder.tokenizer, committed[0], engine.encoder.stop)
+        for choice in list(choices.variants)[-2:]:
+            own = [alone(family, request, [*choices.prefix, *ids])[0] for ids in choices.variants[choice]]
+            summed = np.logaddexp.reduce([of_ids[len(choices.prefix) :].sum() for of_ids in own])
+            assert found.log_probs[choice] == pytest.approx(summed, abs=2e-5)
+
+
+@compact
+def test_no_answer_contains_what_stands_for_an_image(family):
+    """Ovis2 lists such tokens; read beside pixels, they would not be what was sampled."""
+    config, forbidden = family.plain.config, set(family.opened.encoder.forbidden)
+    assert {config.image_token_id, *getattr(config, "visual_indicator_token_ids", ())} <= forbidden
+    assert family.opened.encoder.stop.isdisjoint(forbidden)
+    assert len(forbidden) < 10
+
+
+@compact
+def test_training_starts_or_is_refused_in_one_sentence(family, tmp_path):
+    refused = pytest.raises(
+        TrainingError, match=r"^training: trl cannot make the inputs .* \(KeyError: 'num_patches'\)"
+    )
+    # TRL counts the tiles of an image in a way that only InternVL's processor answers.
+    with refused if family.name in UNTRAINED else nullcontext():
+        assert grpo.train(job(family, tmp_path, family.probed.facts))

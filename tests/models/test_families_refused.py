@@ -3,10 +3,9 @@
 import dataclasses
 
 import pytest
-import torch
 
 from dualread.errors import ArtifactError, ReplayDisagreementError
-from dualread.models import prefixes
+from dualread.models import own_pass, prefixes
 from dualread.models import probe as probing
 from dualread.models.actor import ReadSpec, read_states
 from dualread.models.backbones import parts
@@ -17,10 +16,12 @@ from dualread.models.replay import agreement, forward
 from dualread.schema.recorded import Facts
 from dualread.schema.replay import Agreement
 from tests import families
+from tests.specs import changed
 from tests.tiny import image
 
 # What is refused is refused in code that all families share: of these, one has positions and the other types of tokens.
 few = pytest.mark.parametrize("family", ["qwen2_5_vl", "paligemma"], indirect=True)
+newlines = pytest.mark.parametrize("family", ["llava_next"], indirect=True)
 one = pytest.mark.parametrize("family", ["qwen2_5_vl"], indirect=True)
 
 
@@ -68,22 +69,6 @@ def test_dropped_token_types_are_refused(family, monkeypatch):
 
     monkeypatch.setattr(Encoder, "batch", dropped)
     with pytest.raises((ReplayDisagreementError, ValueError), match=r"transformers alone by|`mm_token_type_ids`"):
-        _judged(family.opened)
-
-
-@few
-def test_an_image_that_is_not_shown_is_refused(family, monkeypatch):
-    right = Encoder.shared_images
-
-    def white(self, model, prompts):
-        without = [
-            {**prompt.image, "pixel_values": torch.ones_like(prompt.image["pixel_values"])} for prompt in prompts
-        ]
-        shown = [dataclasses.replace(prompt, image=of) for prompt, of in zip(prompts, without, strict=True)]
-        return right(self, model, shown)
-
-    monkeypatch.setattr(Encoder, "shared_images", white)
-    with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
         _judged(family.opened)
 
 
@@ -189,26 +174,13 @@ def test_a_head_that_is_not_the_models_is_refused(family, monkeypatch):
 
 
 @few
-def test_a_template_that_is_missing_is_named_unless_the_processor_needs_none(family, tmp_path):
-    import shutil
-
-    folder = shutil.copytree(family.folder, tmp_path / "mine")
-    if family.name == "paligemma":
-        assert not (folder / "chat_template.jinja").exists()
-        return
-    (folder / "chat_template.jinja").unlink()
-    with pytest.raises(ArtifactError, match="no chat template"):
-        open_checkpoint(folder, families.SETTINGS)
-
-
-@few
 def test_settings_stand_for_code(family, tmp_path):
     import shutil
 
     folder = shutil.copytree(family.folder, tmp_path / "mine")
     word = family.opened.encoder.tokenizer.convert_ids_to_tokens(60)
     opened = open_checkpoint(folder, {**families.SETTINGS, "forbidden_tokens": [word]})
-    assert set(opened.forbidden) == {*family.opened.forbidden, 60}
+    assert set(opened.encoder.forbidden) == {*family.opened.encoder.forbidden, 60}
     if family.name != "paligemma":
         file = folder / "chat_template.jinja"
         file.write_text(
@@ -233,3 +205,53 @@ def test_models_without_a_visual_span_are_refused(name, said, tmp_path):
     folder = families.build(name, tmp_path / "mine")
     with pytest.raises(ArtifactError, match=said):
         probe(open_checkpoint(folder, families.SETTINGS), name)
+
+
+@newlines
+def test_the_reason_is_named_where_a_model_cannot_be_read_at_all(family, monkeypatch):
+    """Attention that a model lacks is left out; what its pass raises is not."""
+
+    def read(*arguments, **named):
+        raise ValueError("Image features and image tokens do not match")
+
+    monkeypatch.setattr(own_pass, "read", read)
+    with pytest.raises(ArtifactError, match=r"^mine: experiments with it fail \(ValueError: Image features and image"):
+        probe(open_checkpoint(family.folder, families.SETTINGS), "mine")
+
+
+@newlines
+def test_an_image_that_depends_on_others_in_its_pass_is_read_alone(family, monkeypatch):
+    """In HunYuan-VL, positions depend on how many images come before in the pass. Here, pixels do."""
+    right = Encoder.shared_images
+
+    def mixed(self, model, prompts):
+        return right(self, model, [dataclasses.replace(prompt, image=prompts[0].image) for prompt in prompts])
+
+    monkeypatch.setattr(Encoder, "shared_images", mixed)
+    facts = probe(open_checkpoint(family.folder, families.SETTINGS), "mine").facts
+    assert facts == changed(family.probed.facts, images_once=False)
+
+
+@newlines
+def test_a_model_that_knows_one_attention_keeps_it(family, monkeypatch):
+    """Gemma 2, the language model of PaliGemma 2, has no torch function for its attention with a soft cap."""
+    model, chosen = family.opened.model, []
+
+    def choose(attention):
+        chosen.append(attention)
+        if attention == "sdpa":
+            raise ValueError("it does not support sdpa yet")
+
+    monkeypatch.setattr(model.config, "_attn_implementation_internal", "eager")
+    monkeypatch.setattr(model, "set_attn_implementation", choose)
+    with parts.in_attention(model, "sdpa"):
+        pass
+    assert chosen == ["sdpa", "eager"]
+
+
+@newlines
+def test_refusals_list_what_was_tried_in_words(family, monkeypatch):
+    right = parts.head
+    monkeypatch.setattr(parts, "head", lambda model, dtype=None: lambda states: 2 * right(model, dtype)(states))
+    with pytest.raises(ArtifactError, match=r"own; own generation, completion of type 0: \d\.\de-0\d; head: \d\.\de"):
+        probe(open_checkpoint(family.folder, families.SETTINGS), "mine")

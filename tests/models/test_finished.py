@@ -8,7 +8,7 @@ from PIL import Image
 
 from dualread.errors import ArtifactError
 from dualread.models.actor import Request
-from dualread.models.finished import each_batch
+from dualread.models.finished import in_batches
 from dualread.models.images.base import ChangedImage
 from dualread.store import batches as store_batches
 from dualread.store.key import Action
@@ -54,7 +54,7 @@ def run(
     confirm=lambda: None,
 ):
     """Return the results by row, and the rows that were computed."""
-    computed, results = [], {}
+    computed = []
 
     def compute(batch):
         if dies_at in batch:
@@ -64,9 +64,8 @@ def run(
 
     with store_batches.offered(store, action, confirm):
         store_batches.read_by_row(*by_row)
-        for batch, of_batch in each_batch(batches, compute, Result, Inner, rows=[content], label=label):
-            results |= dict(zip(batch, of_batch, strict=True))
-    return results, computed
+        results = in_batches(batches, compute, Result, Inner, rows=[content], label=label)
+    return dict(enumerate(results)), computed
 
 
 def test_a_killed_job_goes_on_after_its_last_batch(tmp_path):
@@ -88,7 +87,7 @@ def test_what_is_read_by_row_counts_for_the_batches_with_these_rows(tmp_path):
     assert run(store)[1] == [0, 2, 1, 3, 4]
     assert run(store, action=other)[1] == []
     assert run(store, action=other, content="aBcde")[1] == [1]
-    assert run(store, action=other, batches=[[3, 4], [2, 0]])[1] == [2, 0]  # another place, and another order
+    assert run(store, action=other, batches=[[3, 4], [2, 0], [1]])[1] == [2, 0]  # another place, and another order
 
 
 @pytest.mark.parametrize(
@@ -147,7 +146,7 @@ def test_what_was_computed_while_a_package_or_an_input_was_replaced_is_not_kept(
 def test_nothing_is_kept_outside_of_a_job_or_by_a_stage_that_names_no_input(tmp_path):
     store = Store(tmp_path)
     run(store, by_row=())
-    assert list(each_batch(BATCHES, lambda batch: [result(i) for i in batch], rows=[], label="batches"))
+    assert in_batches(BATCHES, lambda batch: [result(i) for i in batch], rows=[], label="batches")
     assert store_batches.batch_files(store) == []
 
 

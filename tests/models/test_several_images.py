@@ -2,27 +2,22 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForImageTextToText
 
 from dualread.errors import ArtifactError, DataError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
-from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay.forward import evidence_state
 from dualread.models.replay.of_generation import Collected
-from dualread.models.replay.replayed import stacked_optional
-from dualread.models.replay.single_images import with_images
-from dualread.schema.recorded import Facts
+from dualread.models.replay.replayed import stacked_optional, with_images
 from dualread.schema.replay import PassReading
 from tests import families
-from tests.models.test_families import EXPECTED, alone
-from tests.tiny import FAMILIES, build, image
+from tests.models.test_families import alone
+from tests.tiny import FAMILIES, image
 
 SIZES = ((40, 52), (90, 36), (40, 52), (64, 64))
 
@@ -41,20 +36,7 @@ def requests() -> list[Request]:
 
 OF_TILES = ("idefics3",)  # an image is cut into pieces, whose tokens do not stand together
 NAMES = (*FAMILIES, *families.FAMILIES)
-others = pytest.mark.parametrize("name", [name for name in NAMES if name != "paligemma"])
-
-
-def family_of(name, folder):
-    """A checkpoint, opened and as transformers has it."""
-    torch.set_num_threads(1)
-    if name in FAMILIES:
-        tiny = build(name, folder)
-        opened, plain = tiny.open(), AutoModelForImageTextToText.from_pretrained(tiny.checkpoint).eval()
-        return SimpleNamespace(name=name, opened=opened, plain=plain)
-    families.build(name, folder)
-    facts = EXPECTED.get(name, Facts())
-    plain = AutoModelForImageTextToText.from_pretrained(folder).eval()
-    return SimpleNamespace(name=name, opened=open_checkpoint(folder, families.SETTINGS, facts), plain=plain)
+others = pytest.mark.parametrize("family", [name for name in NAMES if name != "paligemma"], indirect=True)
 
 
 def check_single_images(family, asked, completions, replayed):
@@ -75,8 +57,7 @@ def check_single_images(family, asked, completions, replayed):
 
 
 @others
-def test_generation_and_replay_are_the_models_own(name, tmp_path):
-    family = family_of(name, tmp_path / "checkpoint")
+def test_generation_and_replay_are_the_models_own(family):
     asked, engine = requests(), TransformersEngine(family.opened, 16)
     decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=6, seed=1)
     made = [
@@ -88,7 +69,7 @@ def test_generation_and_replay_are_the_models_own(name, tmp_path):
     ids = [list(one.token_ids) for one in made]
     replayed = read_states(family.opened, asked, ids, ReadSpec(kappa=0.1), batch_size=4)
     assert not any("h_image_1" in read.vectors for read in replayed)  # nobody asks for it
-    with pytest.raises(ArtifactError) if name in OF_TILES else nullcontext():
+    with pytest.raises(ArtifactError) if family.name in OF_TILES else nullcontext():
         of_images = read_states(family.opened, asked, ids, ReadSpec(kappa=0.1, images=True), batch_size=4)
         check_single_images(family, asked, ids, of_images)
     for one, read, completion, answer in zip(asked, replayed, ids, made, strict=True):
@@ -109,8 +90,7 @@ def test_generation_and_replay_are_the_models_own(name, tmp_path):
 
 
 @others
-def test_the_order_of_images_and_each_of_them_changes_states(name, tmp_path):
-    family = family_of(name, tmp_path / "checkpoint")
+def test_the_order_of_images_and_each_of_them_changes_states(family):
     first, swapped, *_ = requests()
     other = request("Has it grown?", 0, 3)
     states = [
@@ -121,8 +101,9 @@ def test_the_order_of_images_and_each_of_them_changes_states(name, tmp_path):
     assert not np.allclose(states[0], states[2], atol=1e-4)
 
 
-def test_images_whose_tokens_are_not_apart_are_refused(tmp_path):
-    opened = family_of("qwen3_vl", tmp_path / "checkpoint").opened
+@pytest.mark.parametrize("family", ["qwen3_vl"], indirect=True)
+def test_images_whose_tokens_are_not_apart_are_refused(family):
+    opened = family.opened
     (read,) = read_states(opened, requests()[:1], [[40]], ReadSpec(kappa=0.1), batch_size=1)
     prompt, token = requests()[0].encoded(opened.encoder), opened.encoder.image_token_id
     joined = replace(prompt, token_ids=[token] * len(prompt.token_ids))
@@ -130,7 +111,7 @@ def test_images_whose_tokens_are_not_apart_are_refused(tmp_path):
         with_images(read, torch.zeros(len(prompt.token_ids), 8), joined, token)
 
 
-def test_a_template_with_one_place_for_an_image_is_refused(tmp_path):
-    family = family_of("paligemma", tmp_path / "checkpoint")
+@pytest.mark.parametrize("family", ["paligemma"], indirect=True)
+def test_a_template_with_one_place_for_an_image_is_refused(family):
     with pytest.raises(DataError, match="refuses its images"):
         requests()[0].encoded(family.opened.encoder)

@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from transformers import AutoModelForImageTextToText
 
 from dualread.apps.serve.vectors import ReadersVectors
@@ -20,6 +19,7 @@ from dualread.models.replay.agreement import ReferenceLogProbs
 from dualread.schema.replay import PassReading
 from tests.architectures import both
 from tests.models import released
+from tests.models.plain import plain_pass
 from tests.tiny import MODEL, image
 
 SYSTEM = Turn("system", "You read images with care.")
@@ -126,19 +126,10 @@ def test_each_prompt_and_each_state_is_that_of_transformers_alone(asking, turns)
         inputs = whole(opened, turns, request.text, request.images)
         prompt = request.encoded(opened.encoder)
         assert list(prompt.token_ids) == inputs["input_ids"][0].tolist()
-        n, ids = len(prompt.token_ids), [*prompt.token_ids, *completion]
-        types = {name: torch.tensor([[*values, *[0] * len(completion)]]) for name, values in prompt.types.items()}
-        assert all(prompt.types[name] == tuple(inputs[name][0].tolist()) for name in types)
-        images = {name: inputs[name] for name in prompt.image if name != "num_crops"}
-        with torch.inference_mode():
-            made = plain(
-                input_ids=torch.tensor([ids]),
-                attention_mask=torch.ones(1, len(ids), dtype=torch.long),
-                **types,
-                **images,
-                output_hidden_states=True,
-            )
-        final = made.hidden_states[-1][0].numpy()
+        assert all(values == tuple(inputs[name][0].tolist()) for name, values in prompt.types.items())
+        n = len(prompt.token_ids)
+        own = dataclasses.replace(prompt, image={name: inputs[name] for name in prompt.image if name != "num_crops"})
+        final = plain_pass(plain, own, completion, output_hidden_states=True).hidden_states[-1][0].numpy()
         np.testing.assert_allclose(row.vectors["h_pre"], final[n - 1], atol=2e-5)
         np.testing.assert_allclose(row.vectors["h_close"], final[n + row.positions.close], atol=2e-5)
         spelled = [tokenizer.decode(completion[: t + 1]) for t in range(len(completion))]
@@ -219,7 +210,7 @@ def test_special_tokens_that_are_shown_stay_in_texts(tiny):
     assert plain.encoder.decode(ids) == "sofinalyes"
     opened = open_checkpoint(tiny.checkpoint, {**MODEL, "shown_tokens": ["<|im_start|>"]})
     assert opened.encoder.tokenizer(f"so{tag}yes", add_special_tokens=False)["input_ids"] == ids
-    assert opened.encoder.decode([*ids, *opened.stop]) == f"so{tag}yes"
+    assert opened.encoder.decode([*ids, *opened.encoder.stop]) == f"so{tag}yes"
     assert (
         opened.encoder.prompt("?", images=[image(0)], row="1").token_ids
         == plain.encoder.prompt("?", images=[image(0)], row="1").token_ids

@@ -263,7 +263,7 @@ MUTANTS = (
     ),
     Mutant(
         "the images of a prompt have their states in another order",
-        "models/replay/single_images.py",
+        "models/replay/replayed.py",
         'named = {f"{OF_ONE_IMAGE}{k}": mean for k, mean in enumerate(means, start=1)}',
         'named = {f"{OF_ONE_IMAGE}{k}": mean for k, mean in enumerate(means[::-1], start=1)}',
         ("models/test_several_images.py",),

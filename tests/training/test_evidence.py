@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dualread.models.generation.drawn import Rollout
+from dualread.models.actor import Rollout
 from dualread.training import _evidence
 from dualread.training._evidence import ALARM, Evidence, Pass, of_tokens
 

@@ -83,13 +83,13 @@ def test_against_a_literal_loop(opened, rows, job, top_p):
     made = sampled(opened, rows, job("", temperature=0.8, top_p=top_p))
     for i, (prompt, ids) in enumerate(zip(rows, made, strict=True)):
         uniform, tokens = generator("rollout", 1, 0, i).random(8), []
-        while len(tokens) < 8 and (not tokens or tokens[-1] not in opened.stop):
+        while len(tokens) < 8 and (not tokens or tokens[-1] not in opened.encoder.stop):
             with torch.inference_mode():
                 states = opened.model.model(
                     **opened.encoder.batch([prompt], [tokens]), **opened.encoder.shared_images(opened.model, [prompt])
                 ).last_hidden_state
                 logits = opened.model.lm_head(states[0, -1]).double().numpy() / 0.8
-            logits[list(opened.forbidden)] = -np.inf
+            logits[list(opened.encoder.forbidden)] = -np.inf
             p = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
             order = np.argsort(-p, kind="stable")
             p[order[np.cumsum(p[order]) - p[order] >= top_p]] = 0
@@ -99,8 +99,8 @@ def test_against_a_literal_loop(opened, rows, job, top_p):
 
 def test_no_forbidden_id_is_sampled(opened, rows, job):
     with torch.no_grad():  # otherwise an untrained model hardly ever samples one
-        opened.model.lm_head.weight[list(opened.forbidden)] *= 100
-    assert not {token for ids in sampled(opened, rows, job("")) for token in ids} & set(opened.forbidden)
+        opened.model.lm_head.weight[list(opened.encoder.forbidden)] *= 100
+    assert not {token for ids in sampled(opened, rows, job("")) for token in ids} & set(opened.encoder.forbidden)
 
 
 def test_activations_that_are_computed_again_do_not_change_the_rollouts(opened, rows, job):

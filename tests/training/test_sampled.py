@@ -11,8 +11,8 @@ from tests.tiny import MODEL
 
 from dualread.errors import TrainingError
 from dualread.models import own_pass
+from dualread.models.actor import Rollout, drawn_with
 from dualread.models.backbones.checkpoint import load, open_checkpoint
-from dualread.models.generation.drawn import Rollout, drawn_with
 from dualread.seeding import generator
 from dualread.training import _rollouts, dcpo, grpo
 from dualread.training._reference import FLOAT32, RATIO
@@ -49,7 +49,7 @@ class Engine:
         told = {
             **{"temperature": decoding.temperature, "top_p": decoding.top_p, "seed": seed},
             **{"max_completion_tokens": decoding.max_completion_tokens},
-            **{"stop": self.opened.stop, "forbidden": self.opened.forbidden},
+            **{"stop": self.opened.encoder.stop, "forbidden": self.opened.encoder.forbidden},
         }
         return Rollout(token_ids=ids, log_probs=log_probs, drawn_with=drawn_with(**told) | self.told)
 
@@ -61,12 +61,12 @@ class Engine:
                 logits = opened.model(**inputs).logits[0, -1].double()
             log_p = logits.log_softmax(dim=-1).numpy()
             p = np.exp(log_p)
-            p[list(opened.forbidden)] = 0
+            p[list(opened.encoder.forbidden)] = 0
             if self.likeliest:
                 p[np.argsort(p)[: -self.likeliest]] = 0
             ids.append(int(np.searchsorted(p.cumsum(), u * p.sum())))
             log_probs.append(float(log_p[ids[-1]]) + self.added)
-            if ids[-1] in opened.stop:
+            if ids[-1] in opened.encoder.stop:
                 break
         return ids, log_probs
 

@@ -44,7 +44,7 @@ import torch
 from dualread.models.actor import EncodedRequest
 from dualread.models.backbones.checkpoint import open_checkpoint
 from dualread.models.generation._transformers_stream import complete
-from dualread.models.generation.drawn import Rollout, drawn_with
+from dualread.models.actor import Rollout, drawn_with
 
 def prepare():
     pass
@@ -68,7 +68,7 @@ class Copied:
         told = {
             **{"temperature": decoding.temperature, "top_p": decoding.top_p},
             **{"max_completion_tokens": decoding.max_completion_tokens},
-            **{"stop": opened.stop, "forbidden": opened.forbidden},
+            **{"stop": opened.encoder.stop, "forbidden": opened.encoder.forbidden},
         }
         return [
             Rollout(

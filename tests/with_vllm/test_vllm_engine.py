@@ -122,7 +122,7 @@ def test_samples_have_raw_log_probs_and_no_forbidden_ids(qwen, sampled, tmp_path
     made = qwen.make("replay", tmp_path / "features", spec, generations=sampled)
     assert read_table(made / "features.parquet", FEATURES)["log_prob_max_difference"].max() < 1e-4
     tokens = set(generations(sampled)["token_ids"].explode().to_list())
-    assert not tokens & set(qwen.tiny.open().forbidden)
+    assert not tokens & set(qwen.tiny.open().encoder.forbidden)
     assert len(tokens) > 100
 
 

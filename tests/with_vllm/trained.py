@@ -3,8 +3,8 @@
 
 python trained.py FOLDER CASE [CASE ...]
 
-Writes FOLDER/<case>.json for each case of `CASES`, or FOLDER/<case>-<process>.json where several processes run this:
-the train log, the error that ended the training if one did, and, by step, the completions of the process and the
+Writes FOLDER/<case>.json for each of `CASES` and `FAULTS`, or FOLDER/<case>-<process>.json where several processes run
+this: the train log, the error that ended the training if one did, and, by step, the completions of the process and the
 largest difference between vLLM's log-probabilities and single-row passes of the policy. For "weights of <family>": the
 digests of vLLM's weights, before and after changed ones are pushed, and as it reads them from a checkpoint. For "on a
 GPU": what vLLM would be told there.
@@ -209,52 +209,41 @@ CORRECTED = {"importance_sampling": {"mode": "token_truncate", "clip_max": 2.0}}
 DCPO = {"gamma": 0.5, "kl_coefficient": 1e-3}
 LORA = {"rank": 4, "alpha": 8, "vision": True}
 IMAGES = ("reset_encoder_cache", "reset_mm_cache")
-# {name: (the algorithm, changes of the job, a planted fault)}
-CASES: dict[str, tuple[Any, dict[str, Any], Callable[[], Any]]] = {
-    "plain": (grpo, {}, contextlib.nullcontext),
-    "again": (grpo, {}, contextlib.nullcontext),
-    "by two": (grpo, {"processes": 2}, contextlib.nullcontext),
-    "by two full": (dcpo, {**DCPO, "processes": 2, "shard": "full"}, contextlib.nullcontext),
-    "by two optimizer": (grpo, {"processes": 2, "shard": "optimizer"}, contextlib.nullcontext),
-    "by two stale": (grpo, {"processes": 2, "shard": "full"}, lambda: without("lm_head")),
-    "apart": (grpo, {"gpus": ("", "")}, contextlib.nullcontext),
-    "asleep": (grpo, {"rollout_settings": {"sleep": True}}, sleeping),
-    "lora": (grpo, {"lora": LORA}, contextlib.nullcontext),
-    "bfloat16": (grpo, {"dtype": "bfloat16"}, contextlib.nullcontext),
-    "corrected": (grpo, CORRECTED, contextlib.nullcontext),
-    "dcpo": (dcpo, DCPO, contextlib.nullcontext),
-    "vl_calibration": (
-        vl_calibration,
-        {"patch_pixels": 14},
-        contextlib.nullcontext,
-    ),
-    "state_signal": (
-        state_signal,
-        {"weight": 0.5, "head_learning_rate": 0.01, "reward": BY_STATE},
-        contextlib.nullcontext,
-    ),
-    "killed": (grpo, {"save_every": 1, "reward": dying(3)}, contextlib.nullcontext),
-    "resumed": (grpo, {"save_every": 1}, contextlib.nullcontext),
-    "stale": (grpo, {}, lambda: without(*ALL)),
-    "stale head": (grpo, {}, lambda: without("lm_head")),
-    "stale vision": (grpo, {}, lambda: without("visual")),
-    "stale prefixes": (grpo, {}, lambda: keeping("reset_prefix_cache")),
-    "stale images": (grpo, {}, lambda: keeping(*IMAGES)),
-    **{
-        f"{name} {value}": (grpo, {}, functools.partial(told, name, value))
-        for name, value in (
-            ("temperature", 0.0),
-            ("temperature", 0.7),
-            ("temperature", 2.0),
-            ("top_p", 0.5),
-            ("top_k", 5),
-        )
-    },
-    "one seed": (grpo, {}, lambda: told("seed", 1)),
-    "cut short": (grpo, {}, lambda: told("max_tokens", 3)),
-    "sampler": (grpo, {}, lambda: sharpened(0.05)),
-    "failing": (grpo, {}, failing),
-    "causal image tokens": (grpo, {"family": "gemma3"}, contextlib.nullcontext),
+# The algorithm, and changes of the job.
+CASES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "plain": (grpo, {}),
+    "again": (grpo, {}),
+    "by two": (grpo, {"processes": 2}),
+    "by two full": (dcpo, {**DCPO, "processes": 2, "shard": "full"}),
+    "by two optimizer": (grpo, {"processes": 2, "shard": "optimizer"}),
+    "by two stale": (grpo, {"processes": 2, "shard": "full"}),
+    "apart": (grpo, {"gpus": ("", "")}),
+    "asleep": (grpo, {"rollout_settings": {"sleep": True}}),
+    "lora": (grpo, {"lora": LORA}),
+    "bfloat16": (grpo, {"dtype": "bfloat16"}),
+    "corrected": (grpo, CORRECTED),
+    "dcpo": (dcpo, DCPO),
+    "vl_calibration": (vl_calibration, {"patch_pixels": 14}),
+    "state_signal": (state_signal, {"weight": 0.5, "head_learning_rate": 0.01, "reward": BY_STATE}),
+    "killed": (grpo, {"save_every": 1, "reward": dying(3)}),
+    "resumed": (grpo, {"save_every": 1}),
+    "causal image tokens": (grpo, {"family": "gemma3"}),
+}
+TOLD = (("temperature", 0.0), ("temperature", 0.7), ("temperature", 2.0), ("top_p", 0.5), ("top_k", 5))
+# Planted in a case; one that is not in `CASES` is planted in a plain one.
+FAULTS: dict[str, Callable[[], Any]] = {
+    "by two stale": lambda: without("lm_head"),
+    "asleep": sleeping,
+    "stale": lambda: without(*ALL),
+    "stale head": lambda: without("lm_head"),
+    "stale vision": lambda: without("visual"),
+    "stale prefixes": lambda: keeping("reset_prefix_cache"),
+    "stale images": lambda: keeping(*IMAGES),
+    **{f"{name} {value}": functools.partial(told, name, value) for name, value in TOLD},
+    "one seed": lambda: told("seed", 1),
+    "cut short": lambda: told("max_tokens", 3),
+    "sampler": lambda: sharpened(0.05),
+    "failing": failing,
 }
 
 
@@ -270,7 +259,7 @@ def digests(folder: Path, family: str) -> dict[str, Any]:
     copy_processor(opened.checkpoint, changed)
 
     def weights_of(rollouts: Any) -> dict[str, str]:
-        [found] = rollouts._engine._core._engine.collective_rpc("compute_weight_checksums")
+        [found] = rollouts._engine._engine.collective_rpc("compute_weight_checksums")
         return found
 
     with contextlib.closing(vllm.open_rollouts(opened.checkpoint, MODEL, {})) as rollouts:
@@ -308,7 +297,7 @@ def main(folder: Path, *names: str) -> None:
             found = digests(folder, name.removeprefix("weights of "))
             (folder / f"{name}.json").write_text(json.dumps(found))
             continue
-        algorithm, changes, planted = CASES[name]
+        (algorithm, changes), planted = CASES.get(name, (grpo, {})), FAULTS.get(name, contextlib.nullcontext)
         made, found, completions, said = job(folder, name, algorithm=algorithm, **changes), [], [], {}
         with planted(), against_single_rows(found, completions):
             try:

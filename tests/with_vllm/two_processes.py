@@ -19,7 +19,7 @@ SETTINGS = {"max_num_seqs": 8}
 def main(checkpoint: Path) -> None:
     one = vllm_engine.open_engine(checkpoint, MODEL, SETTINGS)
     arguments = (checkpoint, MODEL, SETTINGS)
-    two = DataParallelEngine(vllm_engine.VllmEngine, arguments, ["", ""], one.encoder, one.stop)
+    two = DataParallelEngine(vllm_engine.VllmEngine, arguments, ["", ""], one.encoder)
     requests = [
         Request(text=f"Is this {i}?", images=[image(i % 3)], image_name=str(i % 3), row=f"row {i}") for i in range(20)
     ]

@@ -8,7 +8,7 @@ Neither is a method of `AnsweringActor`: a key covers a class as a whole, and an
 again.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -120,6 +120,44 @@ class Completion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rollout:
+    """One completion that an engine has drawn.
+
+    Attributes:
+        token_ids: Its ids, including the one that ends the turn.
+        log_probs: The log-probability of each id in nats, by the policy: before ids are forbidden, and before top-p.
+        drawn_with: The parameters with which the engine drew it, read back from the engine, as in `drawn_with`.
+    """
+
+    token_ids: Sequence[int]
+    log_probs: Sequence[float]
+    drawn_with: Mapping[str, Any]
+
+
+def drawn_with(
+    *,
+    temperature: float,
+    top_p: float,
+    max_completion_tokens: int,
+    seed: int,
+    stop: Iterable[int],
+    forbidden: Iterable[int],
+) -> dict[str, Any]:
+    """Return the parameters with which a completion is drawn.
+
+    An engine reports these, and under names of its own any other one that changes what is drawn.
+    """
+    return {
+        "temperature": temperature,
+        "top_p": top_p,
+        "max_completion_tokens": max_completion_tokens,
+        "seed": seed,
+        "ids that end a turn": sorted(stop),
+        "forbidden ids": sorted(forbidden),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
 class Loglikelihoods:
     """The log-likelihoods of given continuations of one prompt.
 
@@ -139,11 +177,9 @@ class AnsweringActor(Protocol):
 
     Attributes:
         encoder: Encodes the checkpoint's prompts.
-        stop: Ids that end a turn.
     """
 
     encoder: "Encoder"
-    stop: frozenset[int]
 
     def answer(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: "Collecting | None" = None
@@ -178,7 +214,7 @@ class ReadSpec:
         middle: Whether h_mid is read, of one middle layer.
         depths: Depths, from 0 to 1, at which the answer's states are read besides (`forward.layer_vector`).
         entropies: Whether the entropies of tokens are computed.
-        images: Whether the means over the tokens of single images are read besides (`replay.single_images`).
+        images: Whether the means over the tokens of single images are read besides (`replayed.with_images`).
     """
 
     kappa: float
@@ -209,7 +245,7 @@ class Collecting(Protocol):
     """What is read of the states of completions by the pass that makes them (`models.replay.of_generation`).
 
     Attributes:
-        kinds: The data classes of which results consist, for `finished.each_batch`.
+        kinds: The data classes of which results consist, for `finished.in_batches`.
     """
 
     kinds: ClassVar[tuple[type, ...]]
@@ -218,7 +254,7 @@ class Collecting(Protocol):
         """Return the layers, 1-based, whose states are wanted besides those of the last one."""
         ...
 
-    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
+    def reads_last(self, completion: Sequence[int], encoder: "Encoder") -> bool:
         """Return whether the states of the last token of a completion are read, which is chosen from others."""
         ...
 
@@ -227,9 +263,7 @@ class Collecting(Protocol):
         rows: Sequence[PassStates],
         completions: Sequence[Sequence[int]],
         logits: Callable[[Any], Any],
-        decode: Callable[[Sequence[int]], str],
-        stop: Set[int],
-        forbidden: Sequence[int],
+        encoder: "Encoder",
         claims: Sequence[Sequence[ClaimSpan]] | None = None,
     ) -> list[Any]:
         """Return one result per completion.
@@ -238,9 +272,7 @@ class Collecting(Protocol):
             rows: The states of at least one row.
             completions: Their ids.
             logits: The model's head: states [..., D] to logits [..., V] in float32.
-            decode: Returns the text of ids without special tokens.
-            stop: Ids that end a turn.
-            forbidden: Ids that a completion may never contain.
+            encoder: Decodes ids, and knows which end a turn.
             claims: The claims of completions that go on, of which alone something is read; None at their end.
         """
         ...
@@ -270,7 +302,7 @@ def read_states(
     Raises:
         ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
     """
-    from dualread.models.finished import in_batches
+    from dualread.models.finished import in_batches, parts_of
     from dualread.models.replay.forward import checked_prompt, replay_batch
     from dualread.models.replay.positions import Positions
     from dualread.models.replay.replayed import Replayed
@@ -282,7 +314,8 @@ def read_states(
     # Rows about one image follow each other, so that it is encoded once per batch.
     order = sorted(range(len(requests)), key=lambda i: (requests[i].image_name, len(completions[i]), i))
     rows: list[Sequence[Any]] = [of_rows for of_rows in (requests, completions, prompts, claims) if of_rows is not None]
-    return in_batches(order, batch_size, of_batch, Replayed, Positions, rows=rows, label="replaying (batches)")
+    batches = parts_of(order, batch_size)
+    return in_batches(batches, of_batch, Replayed, Positions, rows=rows, label="replaying (batches)")
 
 
 def take_measure(
@@ -296,7 +329,7 @@ def take_measure(
     """Return what a measure finds of one completion of each request, float32 [n, d] by name; arguments as in
     `read_states`.
     """
-    from dualread.models.finished import in_batches
+    from dualread.models.finished import in_batches, parts_of
     from dualread.models.measures import measure_batch
 
     def of_batch(batch: Sequence[int]) -> list[dict[str, np.ndarray]]:
@@ -306,6 +339,6 @@ def take_measure(
     # Prompts of one length are read together, and those are mostly of texts of one length.
     order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text), requests[i].image_name, i))
     rows, label = [requests, completions], "measuring (batches)"
-    measured = in_batches(order, batch_size, of_batch, rows=rows, label=label)
+    measured = in_batches(parts_of(order, batch_size), of_batch, rows=rows, label=label)
     names = measured[0] if measured else ()
     return {name: np.stack([row[name] for row in measured]).astype(np.float32) for name in names}

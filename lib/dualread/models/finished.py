@@ -8,7 +8,7 @@ same job goes on after its last batch. Outside of a job nothing is kept.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,58 +26,55 @@ from dualread.store import batches as store_batches
 T = TypeVar("T")
 
 
-def each_batch(
+def in_batches(
     batches: Sequence[Sequence[int]],
     compute: Callable[[Sequence[int]], Sequence[T]],
     *kinds: type,
     rows: Sequence[Sequence[Any]],
     label: str,
-) -> Iterator[tuple[Sequence[int], Sequence[T]]]:
-    """Yield each batch with its results, which are computed, or read if a job has computed an equal batch.
+) -> list[T]:
+    """Return the result of every row, 0 to n - 1: computed, or read if a job has computed an equal batch.
 
     Args:
-        batches: The rows of each batch.
+        batches: The rows of each batch. They depend only on the full list of rows, so that a resumed job computes the
+            same ones.
         compute: Returns one result per row of a batch.
         kinds: The data classes of which results consist. Their fields hold these, arrays, numbers, texts, None, and
             lists, tuples and mappings of them.
         rows: All that `compute` reads and that differs between rows, each by row: requests, and values for JSON.
         label: What is computed, for progress; other computations of the same job have other labels.
     """
-    kept = store_batches.current()
+    kept, by_row = store_batches.current(), dict[int, T]()
     for batch in track(batches, total=len(batches), label=label):
-        if kept is None:
-            yield batch, compute(batch)
-            continue
-        kept.names.append(name := kept.name([label, [[_content(values[i]) for values in rows] for i in batch]]))
-        file = kept.find(name)
-        results = None if file is None else _read(file, kinds)
-        if results is None or len(results) != len(batch):
-            results = compute(batch)
-            arrays: dict[str, np.ndarray] = {}
-            header = {"results": [_packed(result, arrays) for result in results]}
-            kept.keep(name, functools.partial(write_tensors, tensors=arrays, header=header))
-        else:
-            kept.n_read += 1
-        yield batch, results
+        results = compute(batch) if kept is None else _kept(kept, batch, compute, kinds, rows, label)
+        by_row |= zip(batch, results, strict=True)
+    return [by_row[i] for i in range(len(by_row))]
 
 
-def in_batches(
-    order: Sequence[int],
-    size: int,
+def parts_of(order: Sequence[int], size: int) -> list[Sequence[int]]:
+    """Return rows in parts of `size`; the last one may have fewer."""
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def _kept(
+    kept: Any,
+    batch: Sequence[int],
     compute: Callable[[Sequence[int]], Sequence[T]],
-    *kinds: type,
+    kinds: Sequence[type],
     rows: Sequence[Sequence[Any]],
     label: str,
-) -> list[T]:
-    """Return the result of every row, 0 to n - 1; `order` has all of them, and `size` together are computed at once.
-
-    The batches depend only on the full list, so that a resumed job computes the same ones. See `each_batch`.
-    """
-    batches = [order[start : start + size] for start in range(0, len(order), size)]
-    results: dict[int, T] = {}
-    for batch, results_of_batch in each_batch(batches, compute, *kinds, rows=rows, label=label):
-        results.update(zip(batch, results_of_batch, strict=True))
-    return [results[i] for i in range(len(order))]
+) -> Sequence[T]:
+    """Return the results of a batch, which are kept, or were."""
+    kept.names.append(name := kept.name([label, [[_content(values[i]) for values in rows] for i in batch]]))
+    file = kept.find(name)
+    results = None if file is None else _read(file, kinds)
+    if results is not None and len(results) == len(batch):
+        kept.n_read += 1
+        return results
+    computed, arrays = compute(batch), dict[str, np.ndarray]()
+    header = {"results": [_packed(result, arrays) for result in computed]}
+    kept.keep(name, functools.partial(write_tensors, tensors=arrays, header=header))
+    return computed
 
 
 def _content(value: Any) -> Any:

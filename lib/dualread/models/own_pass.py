@@ -12,14 +12,10 @@ import numpy as np
 
 
 def read(model: Any, inputs: Mapping[str, Any], completion: Sequence[int], completion_type: int, **wanted: Any) -> Any:
-    """Return the model's output for a prompt and its completion.
+    """Return the model's output, in evaluation mode, for a prompt and the C ids of its completion.
 
-    Args:
-        model: The model in evaluation mode.
-        inputs: What the processor makes of the prompt: input_ids [1, P], perhaps token types, and the image.
-        completion: Its C ids.
-        completion_type: Their token type.
-        wanted: Further arguments of the model, such as `output_hidden_states`.
+    `inputs` is what the processor makes of the prompt: input_ids [1, P], perhaps token types, and the image;
+    `completion_type` the token type of the completion; `wanted` are further arguments, such as `output_hidden_states`.
     """
     import torch
 

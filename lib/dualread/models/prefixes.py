@@ -60,12 +60,8 @@ def read_rows(
 ) -> Iterator[Read]:
     """Read the rows of a batch: what they share once, then what follows it in each row.
 
-    Args:
-        opened: The model, and how to encode its prompts.
-        prompts: The prompt of each row.
-        ids: The tokens of each row: its prompt, and whatever follows it.
-        room: Number of tokens by which the caller extends every row of a pass.
-        layers: Layers whose states are wanted besides those of the last one.
+    `ids` are the tokens of each row: its prompt, and whatever follows it; `room` the number of tokens by which the
+    caller extends every row of a pass; `layers` those whose states are wanted besides those of the last one.
     """
     if opened.encoder.facts.shared == NOTHING:
         for i, prompt in enumerate(prompts):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class BrokenRequest:
     error: str
 
 
+E = TypeVar("E", Finished, PartlyRead)
 Event = PromptRead | TokenEvent | PartlyRead | Finished | BrokenRequest
 
 
@@ -82,18 +83,11 @@ class GrowingCompletion:
             self.log_probs.append(log_prob)
         return TokenEvent(name=self.request.name, index=self.index, token=token, log_prob=log_prob, top=top)
 
-    def finished(self, decode: Callable[[Sequence[int]], str], finish_reason: str, states: Any = None) -> Finished:
-        """Return the event of the end."""
-        completion = self.so_far(decode, finish_reason, states)
-        return Finished(name=self.request.name, index=self.index, completion=completion)
-
-    def partly_read(self, decode: Callable[[Sequence[int]], str], states: Any) -> PartlyRead:
-        """Return the event of a completion that goes on."""
-        return PartlyRead(name=self.request.name, index=self.index, completion=self.so_far(decode, "", states))
-
-    def so_far(self, decode: Callable[[Sequence[int]], str], finish_reason: str, states: Any) -> Completion:
-        """Return the completion as far as it has come."""
-        return Completion(
+    def told(
+        self, kind: type[E], decode: Callable[[Sequence[int]], str], *, finish_reason: str = "", states: Any = None
+    ) -> E:
+        """Return the event of the end, or that of a completion that goes on and has no `finish_reason` yet."""
+        completion = Completion(
             prompt_token_ids=self.request.prompt.token_ids,
             token_ids=list(self.tokens),
             token_log_probs=list(self.log_probs),
@@ -101,6 +95,7 @@ class GrowingCompletion:
             finish_reason=finish_reason,
             states=states,
         )
+        return kind(name=self.request.name, index=self.index, completion=completion)
 
 
 class Stream(Protocol):

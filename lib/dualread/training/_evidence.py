@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dualread.models.generation.drawn import Rollout
+from dualread.models.actor import Rollout
 
 ALARM = 9 * np.log(10)
 # How far from right a fault is for which the evidence of tokens is best: small ones take many tokens.

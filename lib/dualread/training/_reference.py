@@ -79,7 +79,7 @@ class Comparison:
             of_rows = ((_inputs(encoder, rows[i], prompts[i]), completions[i].tolist()) for i in chosen)
             return [own_pass.log_probs(model, *row, self._completion_type, trainer.temperature) for row in of_rows]
 
-        with for_sampling(model), parts.in_sdpa(model):
+        with for_sampling(model), parts.in_attention(model, "sdpa"):
             with torch.autocast(model.device.type, enabled=False), own_pass.in_float32(model):
                 self._check_type(model, _inputs(encoder, rows[first], prompts[first]), completions[first].tolist())
                 exact = read()

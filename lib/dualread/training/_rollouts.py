@@ -24,11 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualread.errors import DualReadError, TrainingError, in_a_line
-from dualread.models.actor import EncodedRequest
+from dualread.models.actor import EncodedRequest, Rollout, drawn_with
 from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.generation._transformers_stream import complete
-from dualread.models.generation.drawn import Rollout, drawn_with
 from dualread.seeding import derive_seed
 from dualread.training import _evidence
 from dualread.training._lora import merged_weights
@@ -145,7 +144,7 @@ class CheckedRollouts:
 
 def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened: Opened, step: int) -> None:
     """Check with what an engine drew the completions of a step, and whether they begin and end accordingly."""
-    decoding, limit = job.decoding, job.decoding.max_completion_tokens
+    decoding, limit, encoder = job.decoding, job.decoding.max_completion_tokens, opened.encoder
     if len(drawn) != len(seeds):
         raise TrainingError(
             f"training: in step {step}, the engine gave {len(drawn)} of {len(seeds)} completions.{_ADVICE}"
@@ -156,8 +155,8 @@ def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened
             top_p=decoding.top_p,
             max_completion_tokens=limit,
             seed=seed,
-            stop=opened.stop,
-            forbidden=opened.forbidden,
+            stop=encoder.stop,
+            forbidden=encoder.forbidden,
         )
         ids = rollout.token_ids
         where = f"training: in step {step}, completion {number + 1} of {len(drawn)} of the rollouts"
@@ -169,16 +168,16 @@ def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened
                 f"{where} was drawn with {name}: {actual}. Expected {expected}: the engine does not draw as it was"
                 f" told.{_ADVICE}"
             )
-        ends = [k for k, token in enumerate(ids) if token in opened.stop]
+        ends = [k for k, token in enumerate(ids) if token in encoder.stop]
         if not ids or len(ids) > limit or ends not in ([len(ids) - 1], [] if len(ids) == limit else None):
             raise TrainingError(
                 f"{where} has {len(ids)} tokens, of which {len(ends)} end a turn. Expected one, the last of at most"
                 f" {limit}, or none of {limit}: the engine cuts completions, or goes on after their end.{_ADVICE}"
             )
-        if len(rollout.log_probs) != len(ids) or set(ids) & set(opened.forbidden):
+        if len(rollout.log_probs) != len(ids) or set(ids) & set(encoder.forbidden):
             raise TrainingError(
                 f"{where} has {len(ids)} tokens, {len(rollout.log_probs)} log-probabilities, and"
-                f" {sum(token in opened.forbidden for token in ids)} forbidden ids. Expected a log-probability of each"
+                f" {sum(token in encoder.forbidden for token in ids)} forbidden ids. Expected a log-probability of each"
                 f" token, and none that is forbidden.{_ADVICE}"
             )
 

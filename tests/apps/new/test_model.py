@@ -33,9 +33,9 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
     text = checkpoint(tmp_path / "text", {"model_type": "qwen3", **QWEN["text_config"]})
     for make, folder, said in (
         (lambda: None, mine, "no such folder"),
-        (mine.mkdir, mine, r"no config\.json that can be read"),
+        (mine.mkdir, mine, r"no file config\.json"),
         (lambda: (mine / "config.json").write_text(json.dumps(QWEN)), mine, r"no \*\.safetensors"),
-        (lambda: (mine / "adapter_config.json").write_text("{}"), mine, "is an adapter"),
+        (lambda: (mine / "adapter_config.json").write_text("{}"), mine, "a LoRA or other PEFT adapter"),
         (lambda: None, text, r"model_type is 'qwen3'\. Expected a model that transformers opens"),
     ):
         make()

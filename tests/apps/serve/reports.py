@@ -39,7 +39,7 @@ def _learn(tiny: Tiny) -> None:
 
     opened = tiny.open()
     model, encoder = opened.model, opened.encoder
-    ends = min(opened.stop)
+    ends = min(opened.encoder.stop)
     said = {q: [*encoder.tokenizer(text, add_special_tokens=False)["input_ids"], ends] for q, text in SAID.items()}
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     model.train()

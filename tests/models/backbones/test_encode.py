@@ -2,7 +2,6 @@ import hashlib
 
 import pytest
 import torch
-from PIL import Image
 
 from dualread.errors import DataError
 from dualread.models import prompts
@@ -84,15 +83,6 @@ def test_a_processor_that_changes_an_image_beside_a_text_makes_every_prompt(tiny
         assert torch.equal(ours.image["pixel_values"], encoder.inputs("?", [image(k)])["pixel_values"])
 
 
-def test_images_of_the_same_bytes_but_different_sizes_are_distinguished(tiny):
-    _, encoder = tiny.load()
-    square = image(0)
-    flat = Image.frombytes("RGB", (64, 16), square.tobytes())
-    one, other = (encoder.prompt("?", images=[picture], row="1") for picture in (square, flat))
-    assert one.image_sha256 != other.image_sha256
-    assert not torch.equal(one.image["pixel_values"], other.image["pixel_values"])
-
-
 def test_a_missing_image_is_named(tiny, tmp_path):
     _, encoder = tiny.load()
     with pytest.raises(
@@ -113,31 +103,6 @@ def test_an_image_that_the_processor_refuses_is_named_with_its_reason(tiny, monk
         encoder.prompt("Is it?", images=[image(9)], row="mine")
 
 
-@both
-def test_the_image_comes_first_and_there_is_no_system_message(tiny):
-    _, encoder = tiny.load()
-    prompt = encoder.prompt(ask("Is this a CT scan?"), images=[image(0)], row="1")
-    text = encoder.tokenizer.decode(prompt.token_ids)
-    assert text.index("Examine the medical image") > text.rindex(encoder.tokenizer.decode([encoder.image_token_id]))
-    assert "system" not in text
-
-
-@both
-def test_images_encoded_once_give_the_same_states_as_one_image_per_row(tiny):
-    model, encoder = tiny.load()
-    batch = [
-        encoder.prompt(ask(question), images=[image(seed)], row="r")
-        for question, seed in [("Is this a CT scan?", 0), ("What is the size?", 1), ("Where?", 0)]
-    ]
-    texts = encoder.batch(batch)
-    images = {name: torch.cat([prompt.image[name] for prompt in batch]) for name in batch[0].image}
-    with torch.inference_mode():
-        one_each = model.model(**texts, **images).last_hidden_state
-        shared = model.model(**texts, **encoder.shared_images(model, batch)).last_hidden_state
-    real = texts["attention_mask"].bool()
-    torch.testing.assert_close(shared[real], one_each[real], atol=1e-5, rtol=0)
-
-
 def test_a_batch_by_hand(tiny):
     """Prompts are padded on the left, completions on the right, and nothing attends to what is padded."""
     _, encoder = tiny.load()
@@ -154,24 +119,6 @@ def test_a_batch_by_hand(tiny):
         [*[0] * before, *[1] * len(short.token_ids), 1, 0, 0],
         [*[1] * len(long.token_ids), 1, 1, 1],
     ]
-
-
-@both
-def test_padding_does_not_change_states(tiny):
-    model, encoder = tiny.load()
-    short = encoder.prompt(ask("Where?"), images=[image(0)], row="r")
-    long = encoder.prompt(ask("What is the size of the lesion? " * 5), images=[image(1)], row="r")
-    tails = [[60, 61], [62, 63, 64]]
-    with torch.inference_mode():
-        alone = model.model(
-            **encoder.batch([short], tails[:1]), **encoder.shared_images(model, [short])
-        ).last_hidden_state
-        together = model.model(
-            **encoder.batch([short, long], tails), **encoder.shared_images(model, [short, long])
-        ).last_hidden_state
-    n = len(short.token_ids)
-    width = len(long.token_ids)
-    torch.testing.assert_close(together[0, width - n : width + 2], alone[0], atol=1e-5, rtol=0)
 
 
 def test_a_prompt_that_is_too_long_is_refused_by_name(tiny):

@@ -65,7 +65,7 @@ def test_transformers_alone_gives_the_same_tokens(tiny, tmp_path):
     with torch.no_grad():
         [[ours]] = complete(opened, [EncodedRequest(name="1", prompt=prompt, decoding=decoding)])
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    asked = [actor, tmp_path / "x.png", QUESTION, "8", json.dumps(opened.forbidden)]
+    asked = [actor, tmp_path / "x.png", QUESTION, "8", json.dumps(opened.encoder.forbidden)]
     command = [sys.executable, "-I", "-c", ELSEWHERE, *asked]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr

@@ -185,7 +185,8 @@ def test_pixel_limits_of_a_file_do_not_win_over_those_of_the_settings(copy_of, t
     folder = families.build("qwen2_5_vl", tmp_path / "mine")
     settings = SETTINGS | {"min_pixels": 1024, "max_pixels": 1024}
     whole = load_processor(folder, settings).image_processor.size
-    for entries in ({"min_pixels": 3136, "max_pixels": 12845056}, {"max_pixels": 10**9}):
+    size = {"shortest_edge": 4096, "longest_edge": 8192}
+    for entries in ({"min_pixels": 3136, "max_pixels": 12845056}, {"max_pixels": 10**9}, {"size": size}):
         edit_json(folder / "processor_config.json", lambda found, more=entries: found["image_processor"].update(more))
         edit_json(folder / "tokenizer_config.json", lambda found, more=entries: found.update(more))
         processor = load_processor(folder, settings)

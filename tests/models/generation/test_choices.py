@@ -1,5 +1,3 @@
-import math
-
 import pytest
 from tests.families import Scale
 from tests.more_families import sentencepiece
@@ -76,14 +74,6 @@ def test_how_vocabularies_differ():
 def test_a_completion_without_the_tag_gets_it_appended():
     made = stated_integers(SPLIT, [*ids(SPLIT, "<answer>left</answer>"), 0], STOP, 0, 100)
     assert SPLIT.decode(made.prefix) == "<answer>left</answer><confidence>"
-
-
-def test_a_uniform_model_states_fifty():
-    """Over whole-number tokens every integer has the same ids but one: the expectation is the mean of 0..100, 50."""
-    variants = stated_integers(WHOLE, ids(WHOLE, COMPLETIONS[42]), STOP, 0, 100).variants
-    log_probs = {int(n): -math.log(1000) * len(v[0]) for n, v in variants.items()}
-    total = sum(math.exp(p) for p in log_probs.values())
-    assert sum(n * math.exp(p) for n, p in log_probs.items()) / total == pytest.approx(50)
 
 
 def test_words_are_found_in_every_spelling_that_is_one_token():

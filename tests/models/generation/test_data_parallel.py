@@ -11,7 +11,7 @@ import pytest
 from dualread import devices
 from dualread.errors import DataError, DualReadError
 from dualread.models.actor import Loglikelihoods, Request, SeededDecoding
-from dualread.models.generation.data_parallel import DataParallelEngine, by_image, partition
+from dualread.models.generation.data_parallel import DataParallelEngine, by_image
 
 GREEDY = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=1, seed=0)
 
@@ -25,7 +25,6 @@ class Parrot:
     """An engine that returns which rows it was given and on which GPU; certain image names make it fail."""
 
     encoder: object = None
-    stop: frozenset = frozenset()
 
     def answer(self, requests, decoding):
         names = {request.image_name for request in requests}
@@ -49,17 +48,15 @@ def open_parrot(name):
 
 @pytest.fixture
 def two():
-    return DataParallelEngine(open_parrot, ("an argument",), ["3", "5"], None, frozenset({1}))
+    return DataParallelEngine(open_parrot, ("an argument",), ["3", "5"], None)
 
 
 def test_requests_about_one_image_are_adjacent_and_keep_their_order():
     assert by_image(requests("b", "a", "b", "a")) == [1, 3, 0, 2]
 
 
-def test_parts_are_of_equal_size_and_images_stay_together():
-    assert partition(requests("b", "a", "b", "a"), 2) == [[1, 3], [0, 2]]
-    assert partition(requests("b", "a", "b", "a", "c"), 2) == [[1, 3, 0], [2, 4]]
-    assert partition(requests("a"), 3) == [[0], [], []]
+def test_parts_are_of_equal_size(two):
+    assert [two.parts(range(n)) for n in (4, 5, 1)] == [[[0, 1], [2, 3]], [[0, 1, 2], [3, 4]], [[0], []]]
 
 
 def test_results_are_in_the_order_of_the_requests_and_each_part_has_its_own_gpu(two):
@@ -115,7 +112,7 @@ from dualread.models.generation.data_parallel import DataParallelEngine
 
 with taken(2):
     gpus = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
-    DataParallelEngine(slow.open_one, (), gpus, None, frozenset()).answer([], None)
+    DataParallelEngine(slow.open_one, (), gpus, None).answer([], None)
 """
 
 

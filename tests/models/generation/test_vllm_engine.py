@@ -27,15 +27,5 @@ def test_every_proper_prefix_is_yielded_once():
     assert list(next_ids([[1], [1, 2], [1, 3], [2]], 128)) == [((), [1, 2]), ((1,), [2, 3])]
 
 
-def test_two_digits_and_an_end_token_have_111_prefixes():
-    """00x to 99x with x = 10: the empty prefix, 0 to 9, and 00 to 99: 1 + 10 + 100."""
-    continuations = [[tens, ones, 10] for tens in range(10) for ones in range(10)]
-    found = list(next_ids(continuations, 128))
-    assert len(found) == 1 + 10 + 100
-    assert found[0] == ((), list(range(10)))
-    assert found[1] == ((0,), list(range(10)))
-    assert ((4, 2), [10]) in found
-
-
 def test_many_next_ids_of_one_prefix_are_split_into_parts():
     assert list(next_ids([[i] for i in range(5)], 2)) == [((), [0, 1]), ((), [2, 3]), ((), [4])]

@@ -50,13 +50,13 @@ def test_spans_are_the_runs_of_image_tokens():
 
 def test_the_image_the_last_token_of_the_prompt_and_all_that_follow_are_kept():
     runner = Runner()
-    states = AnswerStates(runner)
-    states.keep("1", prompt(1, 9, 9, 9, 5, 6), IMAGE)
+    states = AnswerStates(runner, IMAGE)
+    states.keep("1", prompt(1, 9, 9, 9, 5, 6))
     runner.step(("7", 0, 3), ("1", 0, 3))  # the prompt in two parts, beside a request that nobody watches
-    assert states.image("1") is None
+    assert not states.has_image("1")
     runner.step(("1", 3, 3), ("7", 3, 1))
     runner.step(("7", 4, 1), ("1", 6, 1))
-    assert states.image("1").tolist() == [[1, 1], [2, 1], [3, 1]]
+    assert states._kept["1"].image.tolist() == [[1, 1], [2, 1], [3, 1]]
     assert [states.state("1", at).tolist() for at in (5, 6)] == [[5, 1], [6, 1]]
     assert states.state("1", 4) is None  # of a prompt, only the last token is wanted
     assert states.state("1", 7) is None
@@ -64,38 +64,38 @@ def test_the_image_the_last_token_of_the_prompt_and_all_that_follow_are_kept():
 
 def test_the_states_of_an_image_serve_other_requests_about_it_whose_prefix_is_the_same():
     runner = Runner()
-    states = AnswerStates(runner)
+    states = AnswerStates(runner, IMAGE)
     first, same = prompt(1, 9, 9, 5, 6), prompt(1, 9, 9, 7, 8, 8)
-    assert not states.knows_image(first, IMAGE)
-    states.keep("1", first, IMAGE)
+    assert not states.will_have_image(first)
+    states.keep("1", first)
     runner.step(("1", 0, 5))
     states.forget("1")
-    assert states.knows_image(same, IMAGE)
-    assert not states.knows_image(prompt(1, 9, 9, 5, 6, image="b"), IMAGE)
-    assert not states.knows_image(prompt(2, 9, 9, 5, 6), IMAGE)
-    states.keep("2", same, IMAGE)
+    assert states.will_have_image(same)
+    assert not states.will_have_image(prompt(1, 9, 9, 5, 6, image="b"))
+    assert not states.will_have_image(prompt(2, 9, 9, 5, 6))
+    states.keep("2", same)
     runner.step(("2", 4, 2))  # the cache has the image's prefix
-    assert states.image("2").tolist() == [[1, 1], [2, 1]]
+    assert states._kept["2"].image.tolist() == [[1, 1], [2, 1]]
     assert states.state("2", 5).tolist() == [5, 2]
 
 
 def test_a_request_that_is_computed_again_keeps_the_same_states():
     """vLLM takes a request back when memory is short, and reads it again from its first token."""
     runner = Runner()
-    states = AnswerStates(runner)
-    states.keep("1", prompt(1, 9, 5), IMAGE)
+    states = AnswerStates(runner, IMAGE)
+    states.keep("1", prompt(1, 9, 5))
     runner.step(("1", 0, 3))
     runner.step(("1", 3, 1))
     runner.step(("1", 0, 4))
     runner.step(("1", 4, 1))
     assert [states.state("1", at).tolist() for at in (2, 3, 4)] == [[2, 1], [3, 1], [4, 1]]
-    assert states.image("1").tolist() == [[1, 1]]
+    assert states._kept["1"].image.tolist() == [[1, 1]]
 
 
 def test_states_go_on_under_another_name_and_are_dropped():
     runner = Runner()
-    states = AnswerStates(runner)
-    states.keep("1", prompt(1, 9, 5), IMAGE)
+    states = AnswerStates(runner, IMAGE)
+    states.keep("1", prompt(1, 9, 5))
     runner.step(("1", 0, 3))
     states.go_on("1", "2")
     runner.step(("2", 3, 2))
@@ -109,39 +109,40 @@ def test_states_go_on_under_another_name_and_are_dropped():
 def test_not_more_images_are_kept_than_memory_is_meant_for(monkeypatch):
     monkeypatch.setattr("dualread.models.generation._vllm_states._IMAGES", 2)
     runner = Runner()
-    states = AnswerStates(runner)
+    states = AnswerStates(runner, IMAGE)
     for k, name in enumerate("abc"):
-        states.keep(str(k), prompt(1, 9, 5, image=name), IMAGE)
+        states.keep(str(k), prompt(1, 9, 5, image=name))
         runner.step((str(k), 0, 3))
-    assert [states.knows_image(prompt(1, 9, 5, image=name), IMAGE) for name in "abc"] == [False, True, True]
-    assert states.image("0").tolist() == [[1, 0]]  # a request that is being answered keeps its own
+    assert states._kept["0"].image.tolist() == [[1, 0]]  # a request that is being answered keeps its own
+    states.forget("0")
+    assert [states.will_have_image(prompt(1, 9, 5, image=name)) for name in "abc"] == [False, True, True]
 
 
 def test_an_image_that_is_being_read_serves_requests_about_it_that_have_begun():
     """vLLM reads it for the first of them and takes it from its cache for the second."""
     runner = Runner()
-    states = AnswerStates(runner)
+    states = AnswerStates(runner, IMAGE)
     first, second = prompt(1, 9, 9, 5), prompt(1, 9, 9, 6)
-    states.keep("1", first, IMAGE)
-    assert states.is_reading_image(second, IMAGE)
-    assert not states.is_reading_image(prompt(1, 9, 9, 6, image="b"), IMAGE)
-    states.keep("2", second, IMAGE)
+    states.keep("1", first)
+    assert states.will_have_image(second)
+    assert not states.will_have_image(prompt(1, 9, 9, 6, image="b"))
+    states.keep("2", second)
     runner.step(("1", 0, 4), ("2", 3, 1))
-    assert states.image("2").tolist() == [[1, 1], [2, 1]]
+    assert states._kept["2"].image.tolist() == [[1, 1], [2, 1]]
     assert states.has_image("2")
 
 
 def test_the_states_of_a_pass_begin_with_the_last_token_of_the_prompt():
     runner = Runner()
-    states = AnswerStates(runner)
-    states.keep("1", prompt(1, 9, 5), IMAGE)
+    states = AnswerStates(runner, IMAGE)
+    states.keep("1", prompt(1, 9, 5))
     runner.step(("1", 0, 3))
     runner.step(("1", 3, 1))
     found = states.of_pass("1", 3, 2)  # the second token of the completion was chosen, and not read
     assert (found.final.tolist(), found.image.tolist(), found.layers) == ([[2, 1], [3, 1]], [[1, 1]], {})
     runner.step(("1", 4, 1))
     assert states.of_pass("1", 3, 2).final.tolist() == [[2, 1], [3, 1], [4, 1]]
-    states.keep("2", prompt(1, 5), IMAGE)  # without an image
+    states.keep("2", prompt(1, 5))  # without an image
     runner.step(("2", 0, 2))
     runner.step(("2", 2, 1))
     assert states.has_image("2")
@@ -169,8 +170,9 @@ def layered(*, eager):
 
 def test_the_states_of_an_inner_layer_are_kept_beside_those_of_the_last():
     runner = layered(eager=True)
-    states = AnswerStates(runner, 2)
-    states.keep("1", prompt(1, 9, 5), IMAGE)
+    states = AnswerStates(runner, IMAGE)
+    states.keep_layer(2)
+    states.keep("1", prompt(1, 9, 5))
     runner.step(("1", 0, 3))
     runner.step(("1", 3, 1))
     runner.step(("1", 4, 1))
@@ -181,4 +183,4 @@ def test_the_states_of_an_inner_layer_are_kept_beside_those_of_the_last():
 
 def test_an_inner_layer_cannot_be_seen_in_cuda_graphs():
     with pytest.raises(ConfigError, match=r"generation\.settings\.eager: is not set, but .*h_mid"):
-        AnswerStates(layered(eager=False), 2)
+        AnswerStates(layered(eager=False), IMAGE).keep_layer(2)

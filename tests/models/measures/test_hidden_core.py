@@ -11,12 +11,12 @@ from transformers import AutoModelForImageTextToText
 from dualread.errors import ConfigError
 from dualread.models import measures, prompts
 from dualread.models.actor import Request, take_measure
-from dualread.models.backbones.checkpoint import Opened
 from dualread.models.measures import hidden_core
 from dualread.models.measures.hidden_core import Settings, core_of
 from dualread.schema.recorded import Facts
 from tests import specs
 from tests.architectures import both
+from tests.models.plain import plain_pass
 from tests.tiny import image
 
 ANSWERED = "<reasoning>ct</reasoning>\n<answer>upper left</answer>\n<confidence>77</confidence>"
@@ -25,10 +25,10 @@ HALF = {"share": 0.5, "from_depth": 0.25, "to_depth": 0.75}  # of four layers: t
 
 @pytest.fixture(scope="module")
 def scene(tiny):
-    model, encoder = tiny.load()
+    opened = tiny.open()
+    encoder = opened.encoder
     prompt = encoder.prompt(prompts.render("shared", question="Where is it?"), images=[image(0)], row="here")
     ids = [*encoder.tokenizer(ANSWERED, add_special_tokens=False)["input_ids"], encoder.tokenizer.eos_token_id]
-    opened = Opened(model=model, encoder=encoder, stop=frozenset([encoder.tokenizer.eos_token_id]), forbidden=())
     plain = AutoModelForImageTextToText.from_pretrained(tiny.checkpoint, attn_implementation="eager").eval()
     return types.SimpleNamespace(opened=opened, prompt=prompt, ids=ids, plain=plain)
 
@@ -43,15 +43,12 @@ def literal(scene, share):
     """Every attention of every layer from transformers, loops over numbers, and a mask of all pairs of tokens."""
     prompt, n = scene.prompt, len(scene.prompt.token_ids)
     ids = torch.tensor([[*prompt.token_ids, *scene.ids]])
-    types_of = {name: torch.tensor([[*of, *[0] * len(scene.ids)]]) for name, of in prompt.types.items()}
-    given = {"input_ids": ids, **types_of, **{k: v for k, v in prompt.image.items() if k != "num_crops"}}
     decoded = [scene.opened.encoder.decode(scene.ids[: t + 1]) for t in range(len(scene.ids))]
     first = next(t for t, text in enumerate(decoded) if len(text) > ANSWERED.index("upper"))
     last = next(t for t, text in enumerate(decoded) if len(text) >= ANSWERED.index("</answer>"))
     answer = range(n + first, n + last + 1)
     of_image = [i for i, token in enumerate(prompt.token_ids) if token == scene.plain.config.image_token_id]
-    with torch.inference_mode():
-        whole = scene.plain(**given, attention_mask=torch.ones_like(ids), output_attentions=True)
+    whole = plain_pass(scene.plain, prompt, scene.ids, output_attentions=True)
     attended = []
     for i in of_image:
         heads = [
@@ -67,11 +64,10 @@ def literal(scene, share):
     mask[0, core] = 0
     fixed = {"position_ids": torch.arange(ids.shape[1])[None]}
     if hasattr(scene.plain.model, "get_rope_index"):
-        every = torch.ones_like(ids)
-        grid = {"image_grid_thw": prompt.image["image_grid_thw"], "attention_mask": every}
+        types_of = {name: torch.tensor([[*of, *[0] * len(scene.ids)]]) for name, of in prompt.types.items()}
+        grid = {"image_grid_thw": prompt.image["image_grid_thw"], "attention_mask": torch.ones_like(ids)}
         fixed["position_ids"] = scene.plain.model.get_rope_index(ids, **types_of, **grid)[0]
-    with torch.inference_mode():
-        hidden = scene.plain(**given, attention_mask=mask, **fixed)
+    hidden = plain_pass(scene.plain, prompt, scene.ids, attention_mask=mask, **fixed)
     entropies = []
     for logits in (whole.logits[0], hidden.logits[0]):
         of_tokens = [torch.distributions.Categorical(logits=logits[t - 1].double()).entropy() for t in answer]

@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 from tests.architectures import both
+from tests.models.plain import plain_pass
 from tests.models.replay.test_forward import completion
 from tests.tiny import image
 
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, read_states
-from dualread.models.backbones.checkpoint import Opened
 from dualread.models.replay.forward import VECTORS, evidence_state, middle_layer
 
 TEXTS = [
@@ -27,8 +27,8 @@ def tokens_of(encoder, ids, start, end):
 
 @both
 def test_each_claim_is_read_at_its_own_tokens(tiny):
-    model, encoder = tiny.load()
-    opened = Opened(model=model, encoder=encoder, stop=frozenset([encoder.tokenizer.eos_token_id]), forbidden=())
+    opened = tiny.open()
+    model, encoder = opened.model, opened.encoder
     completions = [completion(encoder, text) for text in TEXTS]
     spans = [[(text.index(c), text.index(c) + len(c)) for c in of] for text, of in zip(TEXTS, CLAIMS, strict=True)]
     asked = [
@@ -43,19 +43,8 @@ def test_each_claim_is_read_at_its_own_tokens(tiny):
         for name in VECTORS:  # claims change nothing of the whole
             np.testing.assert_array_equal(report.vectors[name], without.vectors[name])
         prompt = request.encoded(encoder)
-        row = torch.tensor([[*prompt.token_ids, *ids]])
-        types = torch.zeros_like(row)
-        n = len(prompt.token_ids)
-        types[0, :n] = (row[0, :n] == encoder.image_token_id).long()
-        with torch.inference_mode():
-            out = model(
-                input_ids=row,
-                attention_mask=torch.ones_like(row),
-                **dict.fromkeys(prompt.types, types),
-                **{name: tensor for name, tensor in prompt.image.items() if name != "num_crops"},
-                output_hidden_states=True,
-            )
-        final, of_image = out.hidden_states[-1][0], row[0, :n] == encoder.image_token_id
+        n, out = len(prompt.token_ids), plain_pass(model, prompt, ids, output_hidden_states=True)
+        final, of_image = out.hidden_states[-1][0], torch.tensor(prompt.token_ids) == encoder.image_token_id
         log_probs = torch.log_softmax(out.logits[0, n - 1 : -1].double(), -1)[range(len(ids)), ids]
         for claim, (start, end) in zip(report.claims, places, strict=True):
             tokens = tokens_of(encoder, ids, start, end)

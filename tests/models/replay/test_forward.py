@@ -1,7 +1,10 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
 from tests.architectures import both
+from tests.models.plain import plain_pass
 from tests.tiny import image
 
 from dualread.errors import ReplayDisagreementError
@@ -39,9 +42,9 @@ def scene(tiny):
 
 
 def replay(model, encoder, encoded, tokens, forbidden=None, **changes):
-    stop = frozenset([encoder.tokenizer.eos_token_id])
-    barred = (encoder.image_token_id,) if forbidden is None else tuple(forbidden)
-    opened = Opened(model=model, encoder=encoder, stop=stop, forbidden=barred)
+    encoder = copy.copy(encoder)
+    encoder.forbidden = encoder.forbidden if forbidden is None else tuple(forbidden)
+    opened = Opened(model=model, encoder=encoder)
     return replay_batch(opened, encoded, tokens, ReadSpec(**({"kappa": 0.1} | changes)))
 
 
@@ -52,20 +55,10 @@ def test_against_one_row_at_a_time_with_all_layers(scene):
     depths = (0.0, 0.3, 0.625, 1.0)  # of four layers: 0, floor(1.2 + .5) = 1, floor(2.5 + .5) = 3, 4
     fast = replay(model, encoder, encoded, completions, entropies=True, depths=depths)
     for prompt, tokens, got in zip(encoded, completions, fast, strict=True):
-        ids = torch.tensor([[*prompt.token_ids, *tokens]])
-        types = torch.zeros_like(ids)
-        types[0, : len(prompt.token_ids)] = (ids[0, : len(prompt.token_ids)] == encoder.image_token_id).long()
-        with torch.inference_mode():
-            out = model(
-                input_ids=ids,
-                attention_mask=torch.ones_like(ids),
-                **dict.fromkeys(prompt.types, types),
-                **{name: tensor for name, tensor in prompt.image.items() if name != "num_crops"},
-                output_hidden_states=True,
-            )
+        out = plain_pass(model, prompt, tokens, output_hidden_states=True)
         final, n = out.hidden_states[-1][0], len(prompt.token_ids)
         h_ans = final[[n + t for t in got.positions.answer]].mean(0)
-        image_states = final[:n][ids[0, :n] == encoder.image_token_id]
+        image_states = final[:n][torch.tensor(prompt.token_ids) == encoder.image_token_id]
         expected = {
             "h_pre": final[n - 1],
             "h_close": final[n + got.positions.close],
@@ -132,7 +125,7 @@ def test_vectors_of_bfloat16_states_are_those_of_the_same_states_in_float32():
 
 def test_a_completion_of_another_prompt_is_refused(scene):
     model, encoder, encoded, completions = scene
-    opened = Opened(model=model, encoder=encoder, stop=frozenset(), forbidden=())
+    opened = Opened(model=model, encoder=encoder)
     text = prompts.render("shared", question="Is this a CT scan?")
     request = Request(row="q", text=text, images=[image(0)], image_name="a")
     own = encoded[0].token_ids

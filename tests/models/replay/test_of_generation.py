@@ -57,7 +57,8 @@ def opened(tiny):
     plain = tiny.open()
     said = [token for one in answers(plain) for token in one.token_ids]
     often = max(set(said), key=said.count)
-    return dataclasses.replace(plain, stop=plain.stop | {often})
+    plain.encoder.stop |= {often}
+    return plain
 
 
 @both

@@ -6,12 +6,6 @@ import torch
 from dualread.models.replay.forward import answer_state, evidence_state, global_state, middle_layer
 
 
-def test_means():
-    states = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
-    assert answer_state(states).tolist() == [2.0, 4.0]
-    assert global_state(states).tolist() == [2.0, 4.0]
-
-
 def test_evidence_by_hand():
     # cos((1,0), (2,0)) = 1 and cos((1,0), (0,3)) = 0; with kappa = .5 the weights are e^2 : e^0.
     image = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
@@ -34,14 +28,6 @@ def test_bfloat16_states_are_pooled_in_float32():
     third = [pytest.approx(4 / 3, abs=1e-6)]
     assert answer_state(states).tolist() == third
     assert global_state(states).tolist() == third
-
-
-def test_the_order_of_image_tokens_does_not_matter_and_equal_ones_share_their_weight():
-    image = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
-    h_ans = torch.randn(8, generator=torch.Generator().manual_seed(1))
-    whole = evidence_state(h_ans, image, 0.1)
-    torch.testing.assert_close(evidence_state(h_ans, image.flip(0), 0.1), whole)
-    torch.testing.assert_close(evidence_state(h_ans, image.repeat(3, 1), 0.1), whole)
 
 
 @pytest.mark.parametrize(("n_layers", "expected"), [(28, 18), (34, 21), (4, 3), (12, 8), (20, 13)])

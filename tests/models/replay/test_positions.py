@@ -16,33 +16,22 @@ def find(*tokens):
     return locate(ids, decoder(vocabulary), {len(tokens)})
 
 
-def test_tags_that_are_separate_tokens():
-    at = find("<answer>", "left", " lung", "</answer>", "\n", "<confidence>", "7", "</confidence>")
-    assert at.answer == (1, 2)
-    assert at.close == 3
-    assert at.last == 7  # the stop token is 8
-    assert at.has_answer_block
-
-
-def test_a_token_that_straddles_the_tag_belongs_to_the_answer():
-    # ">upper" holds the tag's end and the answer's start; "left</" its end and the closing tag's start.
-    at = find("<answer", ">upper", " left</", "answer", ">\n<")
-    assert at.answer == (1, 2)
-    assert at.close == 4  # the last character of </answer> is in ">\n<"
-
-
-def test_white_space_around_the_answer_is_not_part_of_it():
-    at = find("<answer>", " \n", "yes", " ", "</answer>")
-    assert at.answer == (2,)
-
-
-def test_without_a_block_all_tokens_are_read():
-    at = find("left", " lung")
-    assert (at.answer, at.close, at.last, at.has_answer_block) == ((0, 1, 2), 2, 1, False)
-
-
-def test_two_blocks_count_as_none():
-    assert not find("<answer>a</answer>", "<answer>b</answer>").has_answer_block
+@pytest.mark.parametrize(
+    ("tokens", "answer", "close"),
+    [
+        (("<answer>", "left", " lung", "</answer>", "\n", "<confidence>", "7", "</confidence>"), (1, 2), 3),
+        # ">upper" holds the tag's end and the answer's start; "left</" its end and the closing tag's start, whose last
+        # character is in ">\n<".
+        (("<answer", ">upper", " left</", "answer", ">\n<"), (1, 2), 4),
+        (("<answer>", " \n", "yes", " ", "</answer>"), (2,), 4),
+        (("left", " lung"), None, 2),  # all tokens are read, that which ends the turn too
+        (("<answer>a</answer>", "<answer>b</answer>"), None, 2),
+    ],
+)
+def test_the_tokens_of_an_answer(tokens, answer, close):
+    at, every = find(*tokens), tuple(range(len(tokens) + 1))
+    assert (at.answer, at.close, at.has_answer_block) == (answer or every, close, answer is not None)
+    assert at.last == len(tokens) - 1  # the stop token comes after it
 
 
 def test_only_a_stop_token():

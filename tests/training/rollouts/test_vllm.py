@@ -33,7 +33,7 @@ class Parrot:
 @pytest.fixture
 def apart(monkeypatch):
     monkeypatch.setenv("RANK", "3")  # of the process that trains; vLLM would look for others of its kind
-    engines = DataParallelEngine(Parrot, (), ["6", "7"], None, frozenset())
+    engines = DataParallelEngine(Parrot, (), ["6", "7"], None)
     rollouts = vllm.DistantRollouts(engines, "bfloat16")
     yield rollouts
     rollouts.close()
@@ -44,7 +44,7 @@ def test_every_engine_gets_all_weights_and_a_part_of_the_rows_in_their_order(apa
     weights = {"embedding": tied, "head": tied, "turned": torch.arange(6.0).reshape(2, 3).T}
     made = apart.roll_out(iter(weights.items()), list("abcde"), DECODING, [1, 2, 3, 4, 5])
     assert [(prompt, seed) for prompt, seed, *_ in made] == [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)]
-    assert [where for _, _, where, *_ in made] == [("6", None)] * 2 + [("7", None)] * 3
+    assert [where for _, _, where, *_ in made] == [("6", None)] * 3 + [("7", None)] * 2
     rounded = ("torch.bfloat16", [[1.0, 2.0]])
     turned = ("torch.bfloat16", [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]])
     assert all(given == {"embedding": rounded, "head": rounded, "turned": turned} for *_, given, _ in made)

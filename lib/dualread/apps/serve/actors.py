@@ -138,7 +138,7 @@ class OnVllm:
             )
         try:
             self._connection.send(((folder, needs), options))
-            self.encoder, *_ = encoder_of(folder, model)
+            self.encoder = encoder_of(folder, model)
             self.config = read_config(folder).get_text_config()
             self._received()
         except Exception:

@@ -1,6 +1,6 @@
 """What readers read of the states of the pass that answers: of a whole answer, or of each claim of a report."""
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from dualread.apps.score.claims import ClaimDivider
 from dualread.errors import DataError
 from dualread.grading.answers import character_spans, tokens_within
 from dualread.models.actor import ClaimSpan, PassStates
+from dualread.models.backbones.encode import Encoder
 from dualread.models.replay.forward import middle_layer, vectors_of
 from dualread.models.replay.positions import Positions, locate
 from dualread.models.replay.replayed import log_probs_of
@@ -50,9 +51,9 @@ class ReadersVectors:
         """See `Collecting.layers`."""
         return [middle_layer(n_layers)] if _MIDDLE in self.names else []
 
-    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
+    def reads_last(self, completion: Sequence[int], encoder: Encoder) -> bool:
         """See `Collecting.reads_last`."""
-        places = self._places(completion, decode, stop, None) or ()
+        places = self._places(completion, encoder, None) or ()
         return any(len(completion) - 1 in (at.close, at.think, *at.answer) for _, at in places)
 
     def read(
@@ -60,37 +61,31 @@ class ReadersVectors:
         rows: Sequence[PassStates],
         completions: Sequence[Sequence[int]],
         logits: Callable[[Any], Any],
-        decode: Callable[[Sequence[int]], str],
-        stop: Set[int],
-        forbidden: Sequence[int],
+        encoder: Encoder,
         claims: Sequence[Sequence[ClaimSpan]] | None = None,
     ) -> list[list[Vectors] | None]:
         """See `Collecting.read`; None for a completion that cannot be divided."""
         places = [
-            self._places(ids, decode, stop, None if claims is None else claims[k]) for k, ids in enumerate(completions)
+            self._places(ids, encoder, None if claims is None else claims[k]) for k, ids in enumerate(completions)
         ]
         return [
-            None if at is None else [(span, self._vectors(row, ids, a, logits, forbidden)) for span, a in at]
+            None if at is None else [(span, self._vectors(row, ids, a, logits, encoder.forbidden)) for span, a in at]
             for row, ids, at in zip(rows, completions, places, strict=True)
         ]
 
     def _places(
-        self,
-        ids: Sequence[int],
-        decode: Callable[[Sequence[int]], str],
-        stop: Set[int],
-        claims: Sequence[ClaimSpan] | None,
+        self, ids: Sequence[int], encoder: Encoder, claims: Sequence[ClaimSpan] | None
     ) -> list[tuple[ClaimSpan | None, Positions]] | None:
         """Return what is read of a completion, and where: `claims`, or all of them at its end; or its answer."""
-        report = locate(ids, decode, stop, self.thinking_ends)
+        report = locate(ids, encoder.decode, encoder.stop, self.thinking_ends)
         if self.divider is None:
             return [(None, report)]
         if claims is None:
             try:
-                [claims] = self.divider.claims([("", decode(ids))])
+                [claims] = self.divider.claims([("", encoder.decode(ids))])
             except DataError:  # which whoever asks for the answer is told
                 return None
-        _, spans = character_spans(ids, decode)
+        _, spans = character_spans(ids, encoder.decode)
         return [((start, end), report.of_claim(tokens_within(spans, start, end))) for start, end in claims]
 
     def _vectors(

@@ -29,10 +29,9 @@ class VllmAnswering(VllmStream):
 
     def __init__(self, folder: Path, needs: ActorNeeds, *, max_num_seqs: int, most_images: int):
         prepare()
-        model = needs.requirements.model
-        encoder, stop, forbidden = encoder_of(folder, model)
-        core = Core(folder, model, encoder, {"max_num_seqs": max_num_seqs}, most_images)
-        super().__init__(core, encoder, stop, forbidden, ReadersVectors.from_needs(needs))
+        encoder = encoder_of(folder, needs.requirements.model)
+        core = Core(folder, needs.requirements.model, encoder, {"max_num_seqs": max_num_seqs}, most_images)
+        super().__init__(core, ReadersVectors.from_needs(needs))
         self._refused: list[Event] = []
 
     def add(self, request: EncodedRequest, *, at_end: bool = False) -> None:

@@ -8,8 +8,6 @@ their words; so is every tag of an answer. And every digit is a token.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dualread.models.backbones import parts
-
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -29,15 +27,10 @@ def new_tokenizer(
     chat_template: str,
     **names: Any,
 ) -> "PreTrainedTokenizerFast":
-    """Return a tokenizer that is trained on `texts` and pads on the left.
+    """Return a tokenizer that is trained on `texts` and pads on the left; each of `pieces` is one token.
 
-    Args:
-        texts: Questions and completions to learn merges from.
-        pieces: Fixed pieces of the prompts, one token each.
-        sizes: vocabulary (number of learned tokens, including control tokens), max_positions.
-        special: Control tokens; they have the first ids.
-        chat_template: Jinja template of the architecture.
-        names: The roles of control tokens, such as eos_token and pad_token.
+    Of the sizes, it reads vocabulary (the learned tokens, control tokens among them) and max_positions. Control tokens
+    (`special`) have the first ids; `names` are their roles, such as eos_token and pad_token.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -84,7 +77,6 @@ def new_model(model_class: Any, config: Any, tokenizer: "PreTrainedTokenizerFast
     """Return a model whose weights are drawn with `seed`, and which stops at the tokenizer's end-of-turn token."""
     import torch
 
-    parts.compute_masks_at_once()
     torch.manual_seed(seed)  # transformers draws initial weights from the global generator; nothing else here uses it
     model = model_class(config)
     model.generation_config.eos_token_id = tokenizer.eos_token_id

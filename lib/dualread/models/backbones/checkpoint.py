@@ -5,10 +5,12 @@ report decides: older names of weights are accepted because transformers accepts
 errors that name the weights. The report needs only the headers of the weight files; no weights are read for it.
 """
 
+import copy
 import importlib
 import logging
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,21 +26,17 @@ from dualread.models.backbones._checkpoint_files import (
     shortened,
     weight_files,
 )
-from dualread.models.backbones.parts import attend_without_cudnn, compute_masks_at_once
+from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.parts import attend_without_cudnn
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls
+from dualread.models.replay.positions import Positions, locate
 from dualread.schema.base import Wire
+from dualread.schema.recorded import USUAL, Facts
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
-import copy
-from dataclasses import dataclass, replace
-
-from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.processor import forbidden_token_ids
-from dualread.models.replay.positions import Positions, locate
-from dualread.schema.recorded import USUAL, Facts
 
 # Other formats of the weights, and documentation; not copied from the hub or from a folder.
 LEFT_OUT = ("*.bin", "*.pt", "*.pth", "*.gguf", "*.md", ".git*", ".cache")
@@ -84,7 +82,6 @@ def load(checkpoint: Path, settings: Wire, *, without_weights: bool = False) -> 
             vocabulary ends a turn.
         ConfigError: The model does not have the configured attention.
     """
-    compute_masks_at_once()
     attend_without_cudnn()
     model_class = check_names(checkpoint)
     if (file := checkpoint / "generation_config.json").exists():
@@ -217,20 +214,16 @@ class Opened:
     Attributes:
         model: The model in evaluation mode.
         encoder: Encodes its prompts.
-        stop: Ids that end a turn.
-        forbidden: Ids that a completion may never contain.
         thinking_ends: What ends the thinking of its completions before an answer; None where they do not think.
     """
 
     model: Any
     encoder: Encoder
-    stop: frozenset[int]
-    forbidden: tuple[int, ...]
     thinking_ends: str | None = None
 
     def locate(self, completion: Sequence[int]) -> Positions:
         """Return the positions that are read in a completion."""
-        return locate(completion, self.encoder.decode, self.stop, self.thinking_ends)
+        return locate(completion, self.encoder.decode, self.encoder.stop, self.thinking_ends)
 
     def locate_claims(self, completion: Sequence[int], claims: Sequence[tuple[int, int]]) -> list[Positions]:
         """Return the positions to read of each claim of a completion; claims are (start, end) in characters."""
@@ -241,13 +234,7 @@ class Opened:
     def of(cls, model: Any, processor: Any, settings: Wire, facts: Facts = USUAL) -> "Opened":
         """Return a model that is in memory, and its processor, as an opened checkpoint."""
         ends = model.generation_config.eos_token_id
-        stop = frozenset(ends if isinstance(ends, list) else [ends])
-        return cls(
-            model=model,
-            encoder=Encoder(processor, model.config, settings, facts),
-            stop=stop,
-            forbidden=forbidden_token_ids(processor, model.config, stop, settings.get("forbidden_tokens", ())),
-        )
+        return cls(model=model, encoder=Encoder(processor, model.config, settings, facts, ends))
 
     def with_facts(self, facts: Facts) -> "Opened":
         """Return the same checkpoint, whose rows are read as `facts` say."""

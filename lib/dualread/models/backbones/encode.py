@@ -17,7 +17,7 @@ import numpy as np
 
 from dualread.errors import ArtifactError, ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
-from dualread.models.backbones.processor import messages, takes_limits, turn
+from dualread.models.backbones.processor import forbidden_token_ids, messages, takes_limits, turn
 from dualread.models.backbones.trial import LimitError, within_limits
 from dualread.schema.base import Wire
 from dualread.schema.recorded import USUAL, Facts
@@ -69,11 +69,18 @@ class Encoder:
     Images are identified by their content. Names are not unique: two data sets, or two splits of one, may both have a
     `0.png`.
 
-    Of the settings, it reads max_prompt_tokens, min_pixels, max_pixels and chat_template.
+    Of the settings, it reads max_prompt_tokens, min_pixels, max_pixels, chat_template and forbidden_tokens.
+
+    Attributes:
+        stop: Ids that end a turn.
+        forbidden: Ids that a completion may never contain.
     """
 
-    def __init__(self, processor: Any, config: Any, settings: Wire, facts: Facts = USUAL):
+    def __init__(self, processor: Any, config: Any, settings: Wire, facts: Facts = USUAL, ends: Any = ()):
+        """`ends` is what a generation config has as eos_token_id."""
         self.facts, self.processor, self.tokenizer = facts, processor, processor.tokenizer
+        self.stop = frozenset(ends if isinstance(ends, list | tuple) else [ends])
+        self.forbidden = forbidden_token_ids(processor, config, self.stop, settings.get("forbidden_tokens", ()))
         self.image_token_id: int = config.image_token_id
         self._settings = settings
         self._images: OrderedDict[str, _Shown] = OrderedDict()
@@ -123,8 +130,7 @@ class Encoder:
                 ids, types, _ = self._processed(turns, pictures)
             else:
                 ids, types = self._composed(turns, known.placeholder, known.typed)
-        self._check_length(ids, row)
-        return EncodedPrompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
+        return self._encoded(ids, types, inputs, digest, row)
 
     def inputs(self, text: str, images: "Sequence[Shown]", before: _Turns = ()) -> Mapping[str, "Tensor"]:
         """Return the model's inputs for the turns `before` and a user turn, as the processor alone makes them."""
@@ -138,10 +144,8 @@ class Encoder:
     def conversation(self, turns: Sequence[Mapping[str, Any]], *, row: str) -> EncodedPrompt:
         """Encode a whole conversation: other turns than the user's alone, no image or several, in any order.
 
-        Args:
-            turns: As chat templates take them: {"role", "content"}, whose content is a list of {"type": "text", "text"}
-                and {"type": "image", "image"}.
-            row: Names it in error messages.
+        Turns are as chat templates take them: {"role", "content"}, whose content is a list of {"type": "text", "text"}
+        and {"type": "image", "image"}.
 
         Raises:
             DataError: The chat template or the processor refuses it, or it is longer than `max_prompt_tokens`.
@@ -158,15 +162,7 @@ class Encoder:
             ids, types, inputs = self._split(self._inputs(turns))
         except Exception as error:  # whatever a chat template raises for turns that its model does not know
             raise DataError(f"{row}: the model cannot be given this conversation ({in_a_line(error)}).") from error
-        self._check_length(ids, row)
-        return EncodedPrompt(
-            token_ids=ids,
-            n_turn=len(ids),
-            types=types,
-            image_sha256=" ".join(map(content_sha256, images)),
-            image=inputs,
-            row=row,
-        )
+        return self._encoded(ids, types, inputs, " ".join(map(content_sha256, images)), row)
 
     def _inputs(self, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, "Tensor"]:
         made = self.processor.apply_chat_template(
@@ -255,13 +251,16 @@ class Encoder:
         inputs = {name: value for name, value in made.items() if hasattr(value, "shape") and name not in unused}
         return _Shown(inputs=inputs, placeholder=placeholder, typed=typed)
 
-    def _check_length(self, ids: Sequence[int], row: str) -> None:
+    def _encoded(
+        self, ids: tuple[int, ...], types: _Types, inputs: Mapping[str, "Tensor"], digest: str, row: str
+    ) -> EncodedPrompt:
         limit = self._settings["max_prompt_tokens"]
         if len(ids) > limit:
             raise DataError(
                 f"{row}: the prompt has {len(ids)} tokens with its image, more than max_prompt_tokens = {limit}. Lower"
                 " the backbone's max_pixels or raise the limit; nothing is truncated."
             )
+        return EncodedPrompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
 
     def _check_pixels(self, pixels: "Tensor", n_images: int, row: str) -> None:
         """Refuse images of other sizes than the settings say, where the image processor takes no limits."""

@@ -131,11 +131,8 @@ def positions(model: Any) -> Iterator[list["Tensor"]]:
 def position_offsets(seen: Sequence["Tensor"], like: "Tensor") -> "Tensor":
     """Return what to add to the column of a later token of each row to get its position [rows].
 
-    An image may occupy fewer positions than it has tokens.
-
-    Args:
-        seen: What `positions` collected in a pass over unpadded rows.
-        like: The ids of that pass [rows, columns].
+    An image may occupy fewer positions than it has tokens. `seen` is what `positions` collected in a pass over unpadded
+    rows, `like` the ids of that pass [rows, columns].
     """
     if not seen:  # a model without rotary embeddings
         return like.new_zeros(len(like))
@@ -144,15 +141,10 @@ def position_offsets(seen: Sequence["Tensor"], like: "Tensor") -> "Tensor":
 
 
 def attention_masks(model: Any, allowed: "Tensor", distance: "Tensor") -> Any:
-    """Return the attention mask of a pass in which only the pairs of tokens in `allowed` see each other.
+    """Return the mask of a pass in which only the pairs in `allowed` [rows, 1, tokens, columns] see each other.
 
-    Args:
-        model: The model.
-        allowed: Whether a token sees another one [rows, 1, tokens, columns].
-        distance: By how many positions the other one comes before it [tokens, columns].
-
-    Returns:
-        One mask, or one by type of layer.
+    `distance` says by how many positions the other one comes before a token [tokens, columns]. There is one mask, or
+    one by type of layer.
     """
     text = model.config.get_text_config()
     window = getattr(text, "sliding_window", None)
@@ -172,64 +164,16 @@ def attend_without_cudnn() -> None:
     torch.backends.cuda.enable_cudnn_sdp(False)
 
 
-def compute_masks_at_once() -> None:
-    """Let transformers compute masks of a model's own pattern for all tokens at once, as it does with common patterns.
-
-    It computes them with `torch.vmap`, which is slow: on a CPU, a training step of a tiny Gemma 3 takes an eighth less
-    without. The first masks of a pattern are computed in both ways. Where they differ, because a pattern looks at more
-    than one pair of tokens, it stays with `torch.vmap`.
-    """
-    from transformers import masking_utils
-
-    with_vmap = getattr(masking_utils, "_vmap_expansion_sdpa", None)
-    spread = getattr(masking_utils, "_non_vmap_expansion_sdpa", None)
-    if with_vmap is None or spread is None or with_vmap.__module__ == __name__:  # they are transformers' own affair
-        return
-    is_the_same: dict[tuple[Any, ...], bool] = {}
-
-    def expanded(pattern: Any) -> Callable[..., "Tensor"]:
-        kind, one_by_one = tuple(_codes(pattern)), with_vmap(pattern)
-
-        def masks(*positions: "Tensor") -> "Tensor":
-            if is_the_same.get(kind):
-                return at_once(*positions)
-            expected = one_by_one(*positions)
-            if kind not in is_the_same:
-                try:
-                    is_the_same[kind] = at_once(*positions).equal(expected)
-                except (IndexError, RuntimeError, TypeError):
-                    is_the_same[kind] = False
-            return expected
-
-        def at_once(*positions: "Tensor") -> "Tensor":
-            mask = pattern(*spread(*positions))
-            return mask.expand(*map(len, positions))
-
-        return masks
-
-    masking_utils._vmap_expansion_sdpa = expanded
-
-
-def _codes(pattern: Any) -> Iterator[Any]:
-    """Yield the code of a function, and of the functions that it was made of."""
-    yield pattern.__code__
-    for cell in pattern.__closure__ or ():
-        made_of = cell.cell_contents
-        for part in made_of if isinstance(made_of, tuple) else (made_of,):
-            if inspect.isfunction(part):
-                yield from _codes(part)
-
-
 @contextlib.contextmanager
-def in_sdpa(model: Any) -> Iterator[None]:
-    """Compute attention with torch's own function for a while: it takes masks of any form, and float32."""
+def in_attention(model: Any, name: str) -> Iterator[None]:
+    """Compute attention with another function for a while: "sdpa" takes masks of any form, "eager" shows weights."""
     configured = model.config._attn_implementation
-    if configured == "sdpa":
+    if configured == name:
         yield
         return
     try:
         with contextlib.suppress(ValueError):  # some models have another one alone, which can do the same or is refused
-            model.set_attn_implementation("sdpa")
+            model.set_attn_implementation(name)
         yield
     finally:
         model.set_attn_implementation(configured)

@@ -56,7 +56,7 @@ def load_processor(checkpoint: Path, settings: Wire) -> "ProcessorMixin":
             f"the tokenizer has ids up to {largest}, expected less than the {n_embeddings} embeddings (vocab_size).",
         )
     _show(tokenizer, settings.get("shown_tokens") or ())
-    processor = _assemble(checkpoint, config, tokenizer, _load_images(checkpoint, settings))
+    processor = _assemble(checkpoint, config, tokenizer, load_images(checkpoint, settings))
     arguments = settings.get("chat_template", {})
     text = long_text(settings.get("max_prompt_tokens", _MOST_WORDS))
     if problem := _problem(processor, config, arguments, text) or _changed(processor, arguments, text):
@@ -152,7 +152,8 @@ def _unfit(checkpoint: Path, problem: str) -> ArtifactError:
     return ArtifactError(f"{checkpoint}: {problem} Save the model's own processor beside it, or choose another model.")
 
 
-def _load_images(checkpoint: Path, settings: Wire) -> Any:
+def load_images(checkpoint: Path, settings: Wire) -> Any:
+    """Load the image processor of `checkpoint`, with the limits of the settings where it takes any."""
     from transformers import AutoImageProcessor
 
     if not any((checkpoint / name).is_file() for name in _IMAGES):

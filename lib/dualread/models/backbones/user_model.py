@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError, DualReadError, in_a_line
-from dualread.models.backbones._checkpoint_files import read_config
-from dualread.models.backbones.shown_pictures import OF_PROCESSORS, own_limits, shown
+from dualread.models.backbones._checkpoint_files import read_config, read_json
+from dualread.models.backbones.encode import Encoder, pixels_of
+from dualread.models.backbones.processor import load_images, load_processor, takes_limits
 
 _ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 # Image sizes of the paper's study, from 64 to 1280 image tokens of 32 x 32 pixels: where a checkpoint says nothing.
 _ANY_SIZE = (65536, 1310720)
+_OF_PROCESSORS = ("processor_config.json", "preprocessor_config.json")  # in the order in which transformers reads them
+_LONGEST_SIDE = 8192  # what is below it is a side, not a number of pixels
+_SIDES = (64, 200, 336, 896, 2048)  # of pictures that are tried
 _PROMPT_TOKENS = 4096  # the paper's limit, where images leave room for it
 _TEXT_TOKENS = 1024  # beside the largest image
 _LONGEST_NAME = 100  # characters
@@ -56,22 +60,20 @@ class UserModel:
 
 
 def look(place: str) -> UserModel:
-    """Return what a checkpoint is.
-
-    Args:
-        place: Its folder, or owner/name[@revision] of the hub.
+    """Return what a checkpoint is: that in a folder, or owner/name[@revision] of the hub.
 
     Raises:
         ArtifactError: There is no checkpoint, or it is an adapter, or its config.json lacks what `dualread plan` needs.
     """
     if Path(place).is_dir():
-        source, config, weights, files = {"folder": place}, _read(Path(place)), _weights(Path(place)), Path(place)
+        source, weights, files = {"folder": place}, None, Path(place)
     elif repository := _ON_HUB.fullmatch(place):
-        source, config, weights, files = _on_hub(*repository.groups())
+        source, weights, files = _on_hub(*repository.groups())
     else:
         raise ArtifactError(f"{place}: no such folder. Expected a checkpoint's folder, or owner/name of the hub.")
     try:
-        return _described(place, config, weights, files, source)
+        config = _completed(files)
+        return _described(place, config, _weights(files) if weights is None else weights, files, source)
     except DualReadError:
         raise
     except Exception as error:  # whatever wrong values in config.json lead to, here and in transformers
@@ -87,14 +89,13 @@ def _described(
     """Return what a checkpoint is; `weights`: how many of its numbers have a type; `source`: that of a backbone."""
     label, parameters = _plain(Path(place.partition("@")[0]).name), sum(weights.values())
     dtype, dtype_from = _dtype(config, weights)
-    config = _completed(files)
     size = size_of(place, config, parameters)
     pixels, pixels_from = _pixels(place, config, files)
-    if pixels_from == _ONE_SIZE and any((Path(place) / name).is_file() for name in OF_PROCESSORS):
-        measured = shown(Path(place))  # tiles, and tokens that stand for several patches, are not in config.json
-        pixels = measured.pixels
-        size["patches_per_token"] = max(1, round(measured.per_token / config["vision_config"]["patch_size"] ** 2))
-        size["pixels_per_token"] = measured.per_token
+    if pixels_from == _ONE_SIZE and any((Path(place) / name).is_file() for name in _OF_PROCESSORS):
+        # Tiles, and tokens that stand for several patches, are not in config.json.
+        pixels, per_token = _tried(Path(place))
+        size["patches_per_token"] = max(1, round(per_token / config["vision_config"]["patch_size"] ** 2))
+        size["pixels_per_token"] = per_token
     settings = {
         "dtype": dtype,
         "attention": "sdpa",
@@ -117,10 +118,9 @@ def _described(
 
 def _dtype(config: Mapping[str, Any], weights: Mapping[str, int]) -> tuple[str, str]:
     """Return the type of the weights in memory, and where it comes from; `weights`: how many numbers have a type."""
-    sections = (config, config.get("text_config") or {})
-    types = [section[name] for section in sections for name in ("dtype", "torch_dtype") if section.get(name)]
+    types = [section["dtype"] for section in (config, config.get("text_config") or {}) if section.get("dtype")]
     stored = _TYPES.get(max(weights, key=lambda dtype: weights[dtype]), "") if weights else ""
-    dtype = _plain(str(types[0])).removeprefix("torch.") if types else stored
+    dtype = _plain(str(types[0])) if types else stored
     source = "config.json" if types else "its *.safetensors, as config.json names none"
     if dtype in _DTYPES:
         return dtype, source
@@ -169,23 +169,6 @@ def _completed(files: Path) -> dict[str, Any]:
     return completed
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    if (folder / "adapter_config.json").is_file():
-        raise ArtifactError(
-            f"{folder}: is an adapter (LoRA), expected a whole model. Give the base that it was trained on, and name"
-            " the adapter as a checkpoint of an actor in the study (docs/running-reference.md)."
-        )
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        if not isinstance(config, dict):
-            raise ValueError(f"it holds a {type(config).__name__}")
-    except (OSError, ValueError, RecursionError) as error:
-        raise ArtifactError(
-            f"{folder}: no config.json that can be read ({error}). Expected a checkpoint as save_pretrained writes it."
-        ) from error
-    return config
-
-
 def _weights(folder: Path) -> dict[str, int]:
     """Return how many numbers of each type the *.safetensors of a folder hold, from their heads."""
     files = sorted(folder.glob("*.safetensors"))
@@ -206,16 +189,15 @@ def _weights(folder: Path) -> dict[str, int]:
     return total
 
 
-def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, Any], dict[str, int], Path]:
-    """Return a model's source, its config.json, the types of its weights, and a folder with its processor's files."""
+def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, int], Path]:
+    """Return a model's source, the types of its weights, and a folder with config.json and its processor's files."""
     from huggingface_hub import HfApi, hf_hub_download
 
     try:
         info = HfApi().model_info(name, revision=revision)
         file = Path(hf_hub_download(name, "config.json", revision=info.sha))
-        config = json.loads(file.read_text(encoding="utf-8"))
         there = {file.rfilename for file in info.siblings or ()}
-        for other in there & {*OF_PROCESSORS, "tokenizer.json"}:
+        for other in there & {*_OF_PROCESSORS, "tokenizer.json"}:
             hf_hub_download(name, other, revision=info.sha)
     except Exception as error:  # the hub raises errors of several packages
         raise ArtifactError(
@@ -224,8 +206,7 @@ def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, 
         ) from error
     if info.safetensors is None:
         raise ArtifactError(f"{name}: no *.safetensors on the hub. Convert the checkpoint, and give its folder.")
-    weights = dict(info.safetensors.parameters)
-    return {"hub": name, "revision": str(info.sha)}, config, weights, file.parent
+    return {"hub": name, "revision": str(info.sha)}, dict(info.safetensors.parameters), file.parent
 
 
 def size_of(place: str, config: Mapping[str, Any], parameters: int) -> dict[str, Any]:
@@ -280,16 +261,43 @@ def _pixels(place: str, config: Mapping[str, Any], files: Path) -> tuple[tuple[i
     """Return the limits of an image's size, and where they come from."""
     vision = config.get("vision_config") or {}
     if _takes_any_size(vision):
-        if (limits := own_limits(files)) is not None:
-            return limits.pixels, limits.source
-        if any((files / name).is_file() for name in OF_PROCESSORS):
+        if not (there := [files / name for name in _OF_PROCESSORS if (files / name).is_file()]):
+            return _ANY_SIZE, (
+                f"those of the paper's study, because there is no {' or '.join(_OF_PROCESSORS)}; set what the model was"
+                " trained with"
+            )
+        images = load_images(files, {})
+        size = getattr(images, "size", None) or {}
+        low, high = (size.get(edge) for edge in ("shortest_edge", "longest_edge"))
+        if not low or not high or (not takes_limits(images) and high <= _LONGEST_SIDE):
             return _ANY_SIZE, "those of the paper's study, for `dualread plan` alone: its image processor takes none"
-        return _ANY_SIZE, (
-            f"those of the paper's study, because there is no {' or '.join(OF_PROCESSORS)}; set what the model was"
-            " trained with"
-        )
+        kind = type(images).__name__.removesuffix("Pil")
+        defaults = f"the defaults of {kind}: {there[0].name} has none"
+        return (low, high), next((file.name for file in there if _names_limits(read_json(file))), defaults)
     pixels = _number(place, vision, "image_size") ** 2
     return (pixels, pixels), _ONE_SIZE
+
+
+def _names_limits(entries: Mapping[str, Any]) -> bool:
+    """Return whether a processor's file, or its section about images, says how large images are."""
+    section = entries.get("image_processor")
+    section = section if isinstance(section, Mapping) else entries
+    return any(section.get(name) is not None for name in ("size", "min_pixels", "max_pixels"))
+
+
+def _tried(checkpoint: Path) -> tuple[tuple[int, int], int]:
+    """Return what pictures of 64 x 64 to 2048 x 2048 pixels become: fewest and most pixels, and pixels per token."""
+    from PIL import Image
+
+    settings = {"max_prompt_tokens": 10**9}
+    encoder = Encoder(load_processor(checkpoint, settings), read_config(checkpoint), settings)
+    pixels, tokens = [], []
+    for width in _SIDES:
+        for height in _SIDES:
+            prompt = encoder.prompt("?", images=[Image.new("RGB", (width, height))], row=f"{checkpoint}: a picture")
+            pixels.append(pixels_of(prompt.image["pixel_values"]))
+            tokens.append(prompt.token_ids.count(encoder.image_token_id))
+    return (min(pixels), max(pixels)), max(1, round(sum(pixels) / sum(tokens)))
 
 
 def _takes_any_size(vision: Mapping[str, Any]) -> bool:

@@ -22,15 +22,12 @@ from dualread.models.prefixes import read_rows
 
 @dataclass(frozen=True, kw_only=True)
 class Ready:
-    """Prompts that were read in one pass.
+    """Prompts that were read in one pass, those `at` these positions of the batch; all end in the last column.
 
-    Attributes:
-        at: Their positions in the batch.
-        cache: Their keys and values, of all columns even where a layer has a sliding window; all end in the last one.
-        last: Final-layer states of their last tokens [n, D].
-        mask: Which columns hold a token: 1, or 0 on the left of a shorter prompt [n, columns].
-        offsets: What to add to the column of a later token to get its position [n].
-        images: Final-layer states of the image tokens of each [M, D].
+    `cache` has the keys and values of all columns, even where a layer has a sliding window; `last` the final-layer
+    states of the last tokens [n, D]; `mask` is 1 for a token and 0 on the left of a shorter prompt [n, columns];
+    `offsets` is what to add to the column of a later token to get its position [n]; `images` the final-layer states of
+    the image tokens of each [M, D].
     """
 
     at: list[int]
@@ -91,12 +88,8 @@ class Rows:
 class CachedStates:
     """The cached keys and values of a batch of rows, and the final-layer state of each row's last token.
 
-    Args:
-        opened: The model, and how to encode its prompts.
-        prompts: The prompts, each of which is read once.
-        of: For each row, the position of its prompt in `prompts`.
-        room: Number of tokens per row that will be appended.
-        layers: Layers whose states are wanted besides those of the last one.
+    `prompt_indices` is the position of each row's prompt in `prompts`, each of which is read once; `room` the number of
+    tokens per row that will be appended; `layers` are those whose states are wanted besides those of the last one.
 
     Attributes:
         last: Final-layer states of the last tokens [rows, D].
@@ -196,9 +189,6 @@ class Kept:
     """The states of one batch, a completion of each of `prompts`, of which some may be the same.
 
     They take less memory than the keys and values of the same tokens, which are those of all layers.
-
-    Attributes:
-        layers: Layers, 1-based, whose states are kept besides those of the last one.
     """
 
     def __init__(self, opened: Opened, prompts: Sequence[EncodedPrompt], n_tokens: int, collecting: Collecting):
@@ -234,5 +224,4 @@ class Kept:
             for i, ids in completions.items()
         ]
         opened, made = self._opened, list(completions.values())
-        logits = parts.head(opened.model, torch.float32)
-        return self._collecting.read(rows, made, logits, opened.encoder.decode, opened.stop, opened.forbidden, claims)
+        return self._collecting.read(rows, made, parts.head(opened.model, torch.float32), opened.encoder, claims)

@@ -4,7 +4,7 @@ Requests that arrive while a batch is being answered wait for the next one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from dualread.models.backbones import parts
 from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.prefixes import NOTHING
-from dualread.models.streams import BrokenRequest, Event, Finished, GrowingCompletion, PromptRead
+from dualread.models.streams import BrokenRequest, Event, Finished, GrowingCompletion, PartlyRead, PromptRead
 
 if TYPE_CHECKING:
     from dualread.models.generation._states import Kept
@@ -25,13 +25,7 @@ _LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share stil
 
 
 class TransformersStream:
-    """Implements `models.streams.Stream`.
-
-    Args:
-        opened: The checkpoint.
-        batch_size: Number of completions that are made at once.
-        collecting: What is read of the states of watched completions; None for nothing.
-    """
+    """Implements `models.streams.Stream`, with `batch_size` completions at once; `collecting` is None for no states."""
 
     def __init__(self, opened: Opened, batch_size: int, collecting: Collecting | None = None):
         self._opened, self._batch_size, self._collecting = opened, batch_size, collecting
@@ -105,15 +99,30 @@ def _way(request: EncodedRequest) -> tuple[Any, ...]:
     return request.alone, decoding.temperature, decoding.top_p if decoding.temperature else None
 
 
-def complete(opened: Opened, requests: Sequence[EncodedRequest], kept: "Kept | None" = None) -> list[list[Completion]]:
-    """Return the completions of each request, all of one batch; see `stream`."""
+def complete(
+    opened: Opened, requests: Sequence[EncodedRequest], collecting: Collecting | None = None
+) -> list[list[Completion]]:
+    """Return the completions of each request, all of one batch; see `stream`.
+
+    With `collecting`, each request has one completion; the states of all are read together, when all have ended.
+    """
+    kept = None
+    if collecting is not None:
+        from dualread.models.generation._states import Kept
+
+        longest = max(request.decoding.max_completion_tokens for request in requests)
+        kept = Kept(opened, [request.prompt for request in requests], longest, collecting)
     made = {
         (event.name, event.index): event.completion
         for events in stream(opened, requests, kept=kept)
         for event in events
         if isinstance(event, Finished)
     }
-    return [[made[request.name, k] for k in range(request.decoding.n_samples)] for request in requests]
+    rows = [[made[request.name, k] for k in range(request.decoding.n_samples)] for request in requests]
+    if kept is None:
+        return rows
+    states = kept.read({i: completion.token_ids for i, [completion] in enumerate(rows)})
+    return [[replace(completion, states=row_states)] for [completion], row_states in zip(rows, states, strict=True)]
 
 
 def stream(
@@ -127,16 +136,11 @@ def stream(
 ) -> Iterator[list[Event]]:
     """Answer requests in one batch, token by token; yield what happens at each step.
 
-    Each completion has a generator of its own, so that samples do not depend on what else is in the batch.
-
-    Args:
-        opened: The model, and how to encode its prompts.
-        requests: All have the same temperature and top_p.
-        abandoned: Names of requests that nobody waits for any longer; the caller may add some between two steps.
-        kept: Keeps all states, for which the last token of each completion is read as well.
-        collecting: What is read of the states of watched completions, each of which ends when its last token is read;
-            without `kept`.
-        early: Of which claims it is read while their completions go on; the caller may add some between two steps.
+    Each completion has a generator of its own, so that samples do not depend on what else is in the batch. All requests
+    have the same temperature and top_p. The caller may add to `abandoned` and `early` between two steps: the names of
+    requests that nobody waits for, and the claims that are read while their completions go on. `kept` keeps all states,
+    for which the last token of each completion is read as well; without it, `collecting` says what is read of watched
+    completions, each of which ends when its last token is read.
     """
     places = [(i, k) for i, request in enumerate(requests) for k in range(request.decoding.n_samples)]
     rows = [GrowingCompletion(request=requests[i], index=k) for i, k in places]
@@ -180,15 +184,15 @@ def stream(
                 most, ids = parts.head(opened.model)(state).float().log_softmax(dim=-1).topk(n)
                 top = list(zip(ids.tolist(), most.tolist(), strict=True))
             events.append(row.grow(token, log_prob, top))
-            if token in opened.stop or len(row.tokens) == row.request.decoding.max_completion_tokens:
+            if token in opened.encoder.stop or len(row.tokens) == row.request.decoding.max_completion_tokens:
                 ended.add(i)
-                reason = "stop" if token in opened.stop else "length"
+                reason = "stop" if token in opened.encoder.stop else "length"
                 if collecting is not None and row.request.watched:
                     ending[i] = reason
                     continue
                 if reason == "length" and len(row.tokens) < longest:
                     cut.add(i)
-                events.append(row.finished(opened.encoder.decode, reason))
+                events.append(row.told(Finished, opened.encoder.decode, finish_reason=reason))
         yield events
 
 
@@ -205,24 +209,21 @@ def _read(
     if ending:
         states = kept.read({i: rows[i].tokens for i in ending})
         for (i, reason), of_row in zip(ending.items(), states, strict=True):
-            yield rows[i].finished(decode, reason, of_row)
+            yield rows[i].told(Finished, decode, finish_reason=reason, states=of_row)
     claims = {i: spans for i, row in going.items() if (spans := early.get((row.request.name, row.index)))}
     early.clear()
     if claims:
         states = kept.read({i: rows[i].tokens for i in claims}, list(claims.values()))
         for i, of_row in zip(claims, states, strict=True):
-            yield rows[i].partly_read(decode, of_row)
+            yield rows[i].told(PartlyRead, decode, states=of_row)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """The next token of each row; a row may go on for a while after its completion has ended.
 
-    Attributes:
-        at: The completion of each row [rows].
-        chosen: The id of the token [rows].
-        log_probs: Its log-softmax over the raw logits, in nats [rows].
-        states: The final-layer states from which it was chosen [rows, D]; first those of the prompts' last tokens.
+    `at` is the completion of each row [rows], `chosen` the id of its token [rows], `log_probs` its log-softmax over the
+    raw logits in nats [rows], `states` the final-layer states from which it was chosen [rows, D].
     """
 
     at: Any
@@ -242,21 +243,17 @@ def steps(
 ) -> Iterator[Step]:
     """Complete prompts in one batch, token by token; each prompt is read once, whatever the number of its completions.
 
-    Args:
-        opened: The model, and how to encode its prompts.
-        prompts: The encoded prompts.
-        prompt_of_row: For each completion, the position of its prompt in `prompts`.
-        decoding: How tokens are chosen; `n_samples` and `seed` are not read.
-        uniform: Random numbers in [0, 1), [completions, max_completion_tokens]; None for greedy decoding.
-        ended: Completions that nobody wants any longer; the caller may add some between two steps.
-        kept: Keeps all states, for which the last token of each completion is read as well.
+    `prompt_of_row` is the position of each completion's prompt; `uniform` are random numbers in [0, 1), [completions,
+    max_completion_tokens], or None for greedy decoding; `ended` are completions that nobody wants any longer, to which
+    the caller may add some between two steps; `kept` as in `stream`.
     """
     import torch
 
     from dualread.models.generation._states import CachedStates, Rows
 
     model, n_tokens, head = opened.model, decoding.max_completion_tokens, parts.head(opened.model)
-    stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
+    encoder = opened.encoder
+    stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (encoder.stop, encoder.forbidden))
     layers = () if kept is None else kept.layers
     if opened.encoder.facts.shared == NOTHING:
         states = Rows(opened, [prompts[i] for i in prompt_of_row], layers)

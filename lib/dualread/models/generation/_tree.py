@@ -64,7 +64,7 @@ def score(opened: Opened, prompts: Sequence[EncodedPrompt], continuations: tuple
         return _score_rows(opened, prompts, continuations)
     tree = tree_of(continuations)
     scores = np.empty((len(prompts), len(tree.starts)))
-    with parts.in_sdpa(opened.model):
+    with parts.in_attention(opened.model, "sdpa"):
         for read in read_prompts(opened, prompts, room=len(tree.tokens)):
             scores[read.at] = _score(opened.model, read, tree)
     return scores

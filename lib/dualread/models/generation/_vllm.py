@@ -18,17 +18,18 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dualread.errors import ConfigError, DataError, DualReadError
-from dualread.models.actor import SeededDecoding
+from dualread.models.actor import SeededDecoding, drawn_with
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
-from dualread.models.generation.drawn import drawn_with
 from dualread.schema.base import MOST_IMAGES, Wire
+
+T = TypeVar("T")
 
 # vLLM 0.32 has two model runners. Without this variable it takes the second one where Triton works, so on CUDA, and the
 # first one in the build for CPUs. By its source, each knows all that is used here: raw log-probabilities, those of
@@ -91,6 +92,7 @@ class Core:
     """A checkpoint opened in vLLM; `prepare` has to be called first.
 
     Attributes:
+        encoder: Encodes its prompts.
         max_tokens: Largest number of tokens in a prompt and its completion together.
         n_layers: Number of the language model's layers.
         in_flight: Completions that are begun before others have ended: twice as many as vLLM makes at once.
@@ -142,7 +144,7 @@ class Core:
             self._engine = LLMEngine.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
         self._sleeps = bool(engine.get("sleep")) and torch.cuda.is_available()
         self.in_flight = 2 * engine["max_num_seqs"]
-        self._encoder = encoder
+        self.encoder = encoder
 
     def _cache_on_cpu(self, config: Any, dtype: str) -> dict[str, int]:
         """Return the room for keys and values, which has to suffice for at least two of the longest requests."""
@@ -154,15 +156,15 @@ class Core:
         of_token = 2 * self.n_layers * heads * width * getattr(torch, dtype).itemsize
         return {"kv_cache_memory_bytes": max(_LEAST_CACHE, 2 * self.max_tokens * of_token)}
 
-    def given(self, prompt: EncodedPrompt, prefix: Sequence[int]) -> dict[str, Any]:
-        """Return vLLM's input: the ids of `prompt` and `prefix`; of an image, the pixels, and where its tokens are."""
+    def given(self, prompt: EncodedPrompt) -> dict[str, Any]:
+        """Return vLLM's input: the ids of `prompt`; of an image, the pixels, and where its tokens are."""
         import torch
         from transformers import BatchFeature
         from vllm.inputs import mm_input, tokens_input
         from vllm.multimodal.inputs import MultiModalKwargsItems, PlaceholderRange
 
-        spans, hashes = image_spans(prompt, self._encoder.image_token_id), prompt.image_sha256.split()
-        ids = [*prompt.token_ids, *prefix]
+        spans, hashes = image_spans(prompt, self.encoder.image_token_id), prompt.image_sha256.split()
+        ids = list(prompt.token_ids)
         if not hashes:
             return tokens_input(ids)
         # For Gemma 3, vLLM asks into how many crops an image is divided. Images are never cropped here.
@@ -176,13 +178,9 @@ class Core:
         )
 
     def add(self, name: str, prompt: dict[str, Any], parameters: Mapping[str, Any], *, at_end: bool = False) -> str:
-        """Begin to answer a request; return the name by which the engine knows it.
+        """Begin to answer a request, one completion of a prompt as `given` makes it; return the engine's name for it.
 
-        Args:
-            name: A name of its own.
-            prompt: The result of `given`.
-            parameters: Its sampling parameters; one completion.
-            at_end: Whether all that is said comes at its end; otherwise, what is said at a step comes with that step.
+        If `at_end`, all that is said comes at its end; otherwise, what is said at a step comes with that step.
         """
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
@@ -190,35 +188,6 @@ class Core:
         kind = RequestOutputKind.FINAL_ONLY if at_end else RequestOutputKind.DELTA
         wanted = SamplingParams(**parameters, detokenize=False, output_kind=kind, ignore_eos=True)
         return self._engine.add_request(name, prompt, wanted)
-
-    def add_watched(
-        self, name: str, prompt: EncodedPrompt, parameters: Mapping[str, Any], states: AnswerStates, *, at_end: bool
-    ) -> str:
-        """Begin to answer a request whose states are kept; see `add`."""
-        token = self._encoder.image_token_id
-        # The states of an image that vLLM has in its cache, but nobody here has, have to be computed again.
-        here = not prompt.image or states.knows_image(prompt, token) or states.is_reading_image(prompt, token)
-        asked = {**parameters, "skip_reading_prefix_cache": not here}
-        name = self.add(name, self.given(prompt, ()), asked, at_end=at_end)
-        states.keep(name, prompt, token)
-        return name
-
-    def read_rest(
-        self, name: str, before: str, prompt: EncodedPrompt, tokens: Sequence[int], states: AnswerStates
-    ) -> str:
-        """Let the engine read what it has not computed of an answer: its last token is chosen from others, not read.
-
-        Args:
-            name: A name of its own.
-            before: By which the engine knew the request.
-            prompt: The prompt.
-            tokens: The answer.
-            states: Where its states are kept, and will be.
-        """
-        asked = {"temperature": 0.0, "max_tokens": 1, "skip_reading_prefix_cache": not states.has_image(before)}
-        name = self.add(name, self.given(prompt, tokens), asked, at_end=True)
-        states.go_on(before, name)
-        return name
 
     @property
     def n_open(self) -> int:
@@ -238,9 +207,10 @@ class Core:
         worker = self._engine.model_executor.driver_worker
         return getattr(worker, "worker", worker).model_runner
 
-    def watch(self, layer: int | None = None) -> AnswerStates:
-        """Return what keeps the states of requests from now on; see `AnswerStates`."""
-        return AnswerStates(self._runner, layer)
+    @cached_property
+    def states(self) -> AnswerStates:
+        """What keeps the states of requests that it is told to, from now on."""
+        return AnswerStates(self._runner, self.encoder.image_token_id)
 
     def logits(self, states: Any) -> Any:
         """Return the logits [..., V] of final-layer states [..., D], in float32 as a replay computes them."""
@@ -258,33 +228,23 @@ class Core:
             for head, dtype in zip(heads, before, strict=True):
                 head.head_dtype = dtype
 
-    def run(self, asked: Iterable[tuple[str, dict[str, Any], dict[str, Any]]]) -> Iterator[tuple[int, Any, Any]]:
-        """Yield (position in `asked`, vLLM's output, its sampling parameters) of each request when it is finished.
+    def run(self, added: Iterable[None], step: Callable[[], Iterable[T]]) -> Iterator[T]:
+        """Yield what is said at all steps of some requests, until all are answered.
 
         Args:
-            asked: (name for error messages, the result of `given`, sampling parameters) of each request. They are
-                consumed as needed, because the pixels of a whole data set would not fit into memory.
-
-        Raises:
-            DataError: A prompt and its completion may be longer than `max_tokens`.
+            added: Adds one request whenever it is asked for the next: as needed, because the pixels of a whole data set
+                would not fit into memory.
+            step: What a step is, and says.
         """
-        waiting, running = enumerate(asked), 0
-        held: dict[str, Any] = {}
-        following = next(waiting, None)
-        while following or running:
-            while following and running < self.in_flight:
-                position, (name, prompt, parameters) = following
-                self.check_length(name, len(prompt["prompt_token_ids"]) + parameters["max_tokens"])
-                named = self.add(str(position), prompt, parameters, at_end=True)
-                # As vLLM has them: it has a copy of its own.
-                scheduler = self._engine.engine_core.engine_core.scheduler
-                held[str(position)] = scheduler.requests[named].sampling_params
-                running += parameters.get("n", 1)
-                following = next(waiting, None)
-            for output in self._engine.step():
-                if output.finished:
-                    running -= len(output.outputs)
-                    yield int(output.request_id), output, held.pop(output.request_id)
+        for _ in added:
+            while self.n_open >= self.in_flight:
+                yield from step()
+        while self.n_open:
+            yield from step()
+
+    def parameters(self, name: str) -> Any:
+        """Return the sampling parameters of a request, by the engine's name for it, as vLLM has them: a copy."""
+        return self._engine.engine_core.engine_core.scheduler.requests[name].sampling_params
 
     def check_length(self, name: str, length: int) -> None:
         """Refuse a request that may have `length` tokens with its completion, if they are too many.
@@ -325,7 +285,7 @@ class Core:
         self._engine.engine_core.shutdown()
 
 
-def sampling(decoding: SeededDecoding, seed: int, forbidden: Iterable[int], stop: Iterable[int]) -> dict[str, Any]:
+def sampling(decoding: SeededDecoding, seed: int, encoder: Encoder) -> dict[str, Any]:
     """Return the sampling parameters of a request; vLLM seeds its sample k with `seed` + k."""
     return {
         "temperature": decoding.temperature,
@@ -334,8 +294,8 @@ def sampling(decoding: SeededDecoding, seed: int, forbidden: Iterable[int], stop
         "max_tokens": decoding.max_completion_tokens,
         "seed": seed,
         "logprobs": 0,  # only that of the chosen id
-        "logit_bias": dict.fromkeys(forbidden, -float("inf")),
-        "stop_token_ids": sorted(stop),
+        "logit_bias": dict.fromkeys(encoder.forbidden, -float("inf")),
+        "stop_token_ids": sorted(encoder.stop),
     }
 
 
@@ -346,7 +306,7 @@ _HARMLESS |= {"skip_reading_prefix_cache", "_eos_token_id", "_all_stop_token_ids
 
 
 def read_back(parameters: Any) -> dict[str, Any]:
-    """Return by what vLLM draws a completion, as `drawn.drawn_with` says it.
+    """Return by what vLLM draws a completion, as `actor.drawn_with` says it.
 
     `parameters` are those of one request as vLLM has them. What is not as by default has vLLM's name.
     """

@@ -22,7 +22,7 @@ _IMAGES = 256  # whose states are kept; about a megabyte each
 
 def image_spans(prompt: EncodedPrompt, image_token: int) -> list[tuple[int, int]]:
     """Return (first token, number of tokens) of each image of a prompt."""
-    at = [i for i, token in enumerate(prompt.token_ids) if token == image_token]
+    at = [i for i, token in enumerate(prompt.token_ids[: prompt.n_turn]) if token == image_token]
     if not at:
         return []
     firsts = [k for k, i in enumerate(at) if k == 0 or i != at[k - 1] + 1]
@@ -53,45 +53,49 @@ class AnswerStates:
 
     Args:
         runner: That of vLLM's worker.
-        layer: A layer, 1-based, whose states are kept besides those of the last one.
-
-    Raises:
-        ConfigError: A layer is asked for, and vLLM runs CUDA graphs, from whose inside nothing can be taken.
+        image_token: The id of the image's tokens.
     """
 
-    def __init__(self, runner: Any, layer: int | None = None):
-        self._runner, self._forward = runner, runner._model_forward
-        self._layer, self._inner = layer, None
-        if layer is not None:
-            if not runner.model_config.enforce_eager:
-                raise ConfigError(
-                    "generation.settings.eager: is not set, but a method reads the states of an inner layer (h_mid)."
-                    " Expected `true` with `replay.from`, because vLLM's CUDA graphs show the last layer alone. Set it,"
-                    " leave the method out, or leave out `replay.from`."
-                )
-            layers = runner.get_model().get_language_model().model.layers
-            layers[layer - 1].register_forward_hook(self._note_inner)
+    def __init__(self, runner: Any, image_token: int):
+        self._runner, self._image_token, self._forward = runner, image_token, runner._model_forward
+        self._layer, self._hook, self._inner = None, None, None
         self._kept: dict[str, _Kept] = {}
         self._images: OrderedDict[Hashable, Any] = OrderedDict()
         runner._model_forward = self._watched
+
+    def keep_layer(self, layer: int | None) -> None:
+        """From now on, also keep the states of a layer, 1-based, besides those of the last one; None for no other.
+
+        Raises:
+            ConfigError: vLLM runs CUDA graphs, from whose inside nothing can be taken.
+        """
+        if self._hook is not None:
+            self._hook.remove()
+        self._layer, self._hook = layer, None
+        if layer is None:
+            return
+        if not self._runner.model_config.enforce_eager:
+            raise ConfigError(
+                "generation.settings.eager: is not set, but a method reads the states of an inner layer (h_mid)."
+                " Expected `true` with `replay.from`, because vLLM's CUDA graphs show the last layer alone. Set it,"
+                " leave the method out, or leave out `replay.from`."
+            )
+        layers = self._runner.get_model().get_language_model().model.layers
+        self._hook = layers[layer - 1].register_forward_hook(self._note_inner)
 
     @property
     def n_kept(self) -> int:
         """Number of requests whose states are kept."""
         return len(self._kept)
 
-    def knows_image(self, prompt: EncodedPrompt, image_token: int) -> bool:
-        """Return whether the states of the prompt's image are here, so that vLLM need not compute them again."""
-        return _key(prompt, image_token) in self._images
+    def will_have_image(self, prompt: EncodedPrompt) -> bool:
+        """Return whether the states of the prompt's image are here, or come from another request that is answered."""
+        key = self._key(prompt)
+        return not prompt.image_sha256 or key in self._images or any(kept.key == key for kept in self._kept.values())
 
-    def is_reading_image(self, prompt: EncodedPrompt, image_token: int) -> bool:
-        """Return whether a request that is being answered will give the states of the prompt's image."""
-        key = _key(prompt, image_token)
-        return any(kept.key == key for kept in self._kept.values())
-
-    def keep(self, name: str, prompt: EncodedPrompt, image_token: int) -> None:
+    def keep(self, name: str, prompt: EncodedPrompt) -> None:
         """Keep the states of the request that the engine knows by `name`."""
-        [(first, n)], key = image_spans(prompt, image_token) or [(0, 0)], _key(prompt, image_token)
+        [(first, n)], key = image_spans(prompt, self._image_token) or [(0, 0)], self._key(prompt)
         known = self._images.get(key)
         kept = _Kept(start=len(prompt.token_ids) - 1, first=first, n_image=n, key=key, image=known)
         kept.seen = np.full(n, known is not None)
@@ -110,11 +114,6 @@ class AnswerStates:
         kept = self._kept[name].at.get(position)
         return None if kept is None else kept[0][kept[2]]
 
-    def image(self, name: str) -> Any:
-        """Return the states of the image's tokens [M, D]; None if one was not computed."""
-        kept = self._kept[name]
-        return kept.image if kept.seen.all() else None
-
     def has_image(self, name: str) -> bool:
         """Return whether the states of the image's tokens were computed, or there is no image."""
         return bool(self._kept[name].seen.all())
@@ -123,7 +122,7 @@ class AnswerStates:
         """Return the states of a request's prompt and completion; that of the last token is left out if unknown."""
         import torch
 
-        at, image = self._kept[name].at, self.image(name)
+        at, image = self._kept[name].at, self._kept[name].image
         places = [at[p] for p in range(n_prompt_tokens - 1, n_prompt_tokens + n_tokens) if p in at]
         assert len(places) >= n_tokens, f"{name}: vLLM has not computed all states of an answer"
         final = torch.stack([states[k] for states, _, k in places])
@@ -162,6 +161,11 @@ class AnswerStates:
                 kept.at[position] = (together, inner, k)
         return output
 
+    def _key(self, prompt: EncodedPrompt) -> Hashable:
+        """Return all that the states of the image depend on: its content, and the tokens up to its last one."""
+        [(first, n)] = image_spans(prompt, self._image_token) or [(0, 0)]
+        return prompt.image_sha256, tuple(prompt.token_ids[: first + n])
+
     def _take_image(self, kept: _Kept, states: Any, position: int) -> None:
         """Copy the states of the image's tokens among those of a step; the first is that of the token at `position`."""
         low, high = max(kept.first, position), min(kept.first + kept.n_image, position + len(states))
@@ -184,9 +188,3 @@ def _copied(states: Any, rows: list[int]) -> Any:
     """Return a copy of ascending rows; those of a step without prompts lie together, and need no ids on the device."""
     together = rows[-1] - rows[0] + 1 == len(rows)
     return states[rows[0] : rows[-1] + 1].clone() if together else states[rows]
-
-
-def _key(prompt: EncodedPrompt, image_token: int) -> Hashable:
-    """Return all that the states of the image depend on: its content, and the tokens up to its last one."""
-    [(first, n)] = image_spans(prompt, image_token) or [(0, 0)]
-    return prompt.image_sha256, tuple(prompt.token_ids[: first + n])

@@ -1,11 +1,10 @@
 """Requests that vLLM answers as they come, and the states of their answers from the pass that answers."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dualread.models.actor import ClaimSpan, Collecting, EncodedRequest
-from dualread.models.backbones.encode import Encoder
 from dualread.models.generation._vllm import Core, sampling
 from dualread.models.streams import Event, Finished, GrowingCompletion, PartlyRead, PromptRead
 from dualread.seeding import derive_seed
@@ -16,63 +15,54 @@ class _VllmCompletion(GrowingCompletion):
     """One completion.
 
     Attributes:
-        watched: Whether its states are read.
+        collecting: What is read of its states; None for nothing.
         early: Claims whose states are to be told with its next token.
         engine_name: By which vLLM knows it.
         finish_reason: Why it has ended; vLLM may have to read its last token yet.
     """
 
-    watched: bool
+    collecting: Collecting | None
     early: list[ClaimSpan] = field(default_factory=list)
     engine_name: str = ""
     finish_reason: str = ""
 
 
 class VllmStream:
-    """Answers requests in `core`; one at most of those of a core may watch states.
+    """Implements `models.streams.Stream` in `core`; `collecting` is what is read of states, None for nothing."""
 
-    Args:
-        core: The opened checkpoint.
-        encoder: Decodes its tokens.
-        stop: Ids that end a turn.
-        forbidden: Ids that no answer contains.
-        collecting: What is read of states; None for nothing.
-    """
-
-    def __init__(
-        self, core: Core, encoder: Encoder, stop: Set[int], forbidden: Sequence[int], collecting: Collecting | None
-    ):
+    def __init__(self, core: Core, collecting: Collecting | None = None):
+        self._core, self._encoder, self._states, self._collecting = core, core.encoder, core.states, collecting
         layers = [] if collecting is None else collecting.layers(core.n_layers)
         assert len(layers) < 2, "vLLM shows one layer besides the last one"
-        self._core, self._encoder, self._stop, self._forbidden = core, encoder, stop, forbidden
-        self._collecting, self._states = collecting, None if collecting is None else core.watch(*layers)
+        self._states.keep_layer(*layers or [None])
         self._rows: dict[str, _VllmCompletion] = {}
 
     @property
     def n_open(self) -> int:
         """How many completions have not ended; the largest of the tables in which one can be left behind."""
-        return max(len(self._rows), self._core.n_open, 0 if self._states is None else self._states.n_kept)
+        return max(len(self._rows), self._core.n_open, self._states.n_kept)
 
     def add(self, request: EncodedRequest, *, at_end: bool = False) -> None:
         """Begin to answer a request; if `at_end`, all that is said comes at its end. See `Stream.add`."""
-        watched = request.watched and self._states is not None
+        collecting = self._collecting if request.watched else None
         prompt, decoding = request.prompt, request.decoding.model_copy(update={"n_samples": 1})
-        self._core.check_length(prompt.row, len(prompt.token_ids) + decoding.max_completion_tokens + watched)
+        n_read = len(prompt.token_ids) + decoding.max_completion_tokens + (collecting is not None)
+        self._core.check_length(prompt.row, n_read)
         seed = derive_seed("sample", decoding.seed, prompt.row)
-        parameters = sampling(decoding, seed, self._forbidden, self._stop)
+        parameters, engine_prompt = sampling(decoding, seed, self._encoder), self._core.given(prompt)
         if not request.log_probs:
             del parameters["logprobs"]
         elif request.top_log_probs:
             parameters["logprobs"] = request.top_log_probs
-        engine_prompt = None
         for index in range(request.decoding.n_samples):
-            row, name = _VllmCompletion(request=request, index=index, watched=watched), f"{request.name}/{index}"
+            row, name = _VllmCompletion(request=request, index=index, collecting=collecting), f"{request.name}/{index}"
             of_row = {**parameters, "seed": seed + index}
-            if self._states is not None and watched:
-                row.engine_name = self._core.add_watched(name, prompt, of_row, self._states, at_end=at_end)
-            else:
-                engine_prompt = engine_prompt or self._core.given(prompt, ())
-                row.engine_name = self._core.add(name, engine_prompt, of_row, at_end=at_end)
+            if collecting is not None:
+                # The states of an image that vLLM has in its cache, but nobody here has, have to be computed again.
+                of_row["skip_reading_prefix_cache"] = not self._states.will_have_image(prompt)
+            row.engine_name = self._core.add(name, engine_prompt, of_row, at_end=at_end)
+            if collecting is not None:
+                self._states.keep(row.engine_name, prompt)
             self._rows[name] = row
 
     def abort(self, name: str) -> None:
@@ -81,8 +71,7 @@ class VllmStream:
         self._core.abort(list(gone))
         for row_name, row in gone.items():
             del self._rows[row_name]
-            if self._states is not None:
-                self._states.forget(row.engine_name)
+            self._states.forget(row.engine_name)
 
     def read_early(self, name: str, index: int, claims: Sequence[ClaimSpan]) -> None:
         """See `Stream.read_early`."""
@@ -104,19 +93,17 @@ class VllmStream:
                 early.append(row)
             if made.finish_reason:
                 del self._rows[output.request_id]
-                if is_rest or self._states is None or not self._lacks_states(row):
+                if is_rest or not self._lacks_states(row):
                     ended.append(row)
-                    continue
-                name, before = f"{output.request_id}/rest", row.engine_name
-                row.engine_name = self._core.read_rest(name, before, row.request.prompt, row.tokens, self._states)
-                self._rows[name] = row
+                else:
+                    self._read_rest(f"{output.request_id}/rest", row)
         return [*events, *self._partly_read(early), *self._finished(ended)]
 
     def _grown(self, row: _VllmCompletion, made: Any) -> list[Event]:
         events: list[Event] = []
         if not row.tokens and row.index == 0:
             last = len(row.request.prompt.token_ids) - 1
-            state = self._states.state(row.engine_name, last) if self._states is not None and row.watched else None
+            state = None if row.collecting is None else self._states.state(row.engine_name, last)
             numbers = None if state is None else state.float().cpu().numpy()
             events.append(PromptRead(name=row.request.name, state=numbers))
         for k, token in enumerate(made.token_ids):
@@ -129,47 +116,49 @@ class VllmStream:
 
     def _lacks_states(self, row: _VllmCompletion) -> bool:
         """Return whether vLLM has to read more: the last token, which is chosen, or an image of another request."""
-        if not row.watched or self._states is None or self._collecting is None:
+        if row.collecting is None:
             return False
-        last = self._collecting.reads_last(row.tokens, self._encoder.decode, self._stop)
-        return last or not self._states.has_image(row.engine_name)
+        return row.collecting.reads_last(row.tokens, self._encoder) or not self._states.has_image(row.engine_name)
+
+    def _read_rest(self, name: str, row: _VllmCompletion) -> None:
+        """Let vLLM read what it has not computed of an answer, as a request with this name."""
+        prompt = self._core.given(row.request.prompt.followed_by(row.tokens))
+        skip = not self._states.has_image(row.engine_name)
+        asked = {"temperature": 0.0, "max_tokens": 1, "skip_reading_prefix_cache": skip}
+        before, row.engine_name = row.engine_name, self._core.add(name, prompt, asked, at_end=True)
+        self._states.go_on(before, row.engine_name)
+        self._rows[name] = row
 
     def _partly_read(self, rows: Sequence[_VllmCompletion]) -> list[PartlyRead]:
         """Return what is read early; nothing of a row whose image another request has yet to read."""
-        states, decode = self._read(rows, early=True), self._encoder.decode
+        states = self._read(rows, early=True)
         for row in rows:
             row.early.clear()
         read = [(row, states[row.engine_name]) for row in rows if row.engine_name in states]
-        return [row.partly_read(decode, of_row) for row, of_row in read]
+        return [row.told(PartlyRead, self._encoder.decode, states=of_row) for row, of_row in read]
 
     def _finished(self, rows: Sequence[_VllmCompletion]) -> list[Finished]:
-        states = self._read(rows)
-        if self._states is not None:
-            for row in rows:
-                self._states.forget(row.engine_name)
-        return [row.finished(self._encoder.decode, row.finish_reason, states.get(row.engine_name)) for row in rows]
+        states, decode = self._read(rows), self._encoder.decode
+        for row in rows:
+            self._states.forget(row.engine_name)
+        return [
+            row.told(Finished, decode, finish_reason=row.finish_reason, states=states.get(row.engine_name))
+            for row in rows
+        ]
 
     def _read(self, rows: Sequence[_VllmCompletion], *, early: bool = False) -> dict[str, Any]:
         """Return what is read of the states of rows, by the names that vLLM has; nothing of those that lack some."""
         import torch
 
-        if self._states is None or self._collecting is None:
+        seen = [row for row in rows if row.collecting and self._states.has_image(row.engine_name)]
+        if self._collecting is None or not seen:
             return {}
-        seen = [row for row in rows if row.watched and self._states.has_image(row.engine_name)]
-        if not seen:
-            return {}
+        claims = [list(row.early) for row in seen] if early else None
         with torch.inference_mode():
             passes = [
                 self._states.of_pass(row.engine_name, len(row.request.prompt.token_ids), len(row.tokens))
                 for row in seen
             ]
-            read = self._collecting.read(
-                passes,
-                [row.tokens for row in seen],
-                self._core.logits,
-                self._encoder.decode,
-                self._stop,
-                self._forbidden,
-                [list(row.early) for row in seen] if early else None,
-            )
+            tokens = [row.tokens for row in seen]
+            read = self._collecting.read(passes, tokens, self._core.logits, self._encoder, claims)
         return dict(zip((row.engine_name for row in seen), read, strict=True))

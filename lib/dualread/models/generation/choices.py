@@ -50,18 +50,14 @@ def score_choices(
     thinking_ends: str | None = None,
     named: Sequence[Mapping[str, str] | None] = (),
 ) -> list[ScoredChoices]:
-    """Score the choices that a view asks for after each request.
+    """Score the choices that a view asks for after each request, which has no prefix.
 
-    Args:
-        actor: Who is asked.
-        requests: n requests without a prefix.
-        committed: For each request, the ids of the committed completion that it is about.
-        wanted: As in `choices_of`.
-        thinking_ends: What ends the thinking of the completions; None where they do not think.
-        named: For each request, the choices of its question by name, if the view asks for them.
+    `committed` are the ids of the committed completion that each request is about, `thinking_ends` is what ends the
+    thinking of the completions, None where they do not think, and `named` are the choices of each question by name, if
+    the view asks for them.
     """
     choices = [
-        choices_of(wanted, actor.encoder.tokenizer, ids, actor.stop, thinking_ends, of_question)
+        choices_of(wanted, actor.encoder.tokenizer, ids, actor.encoder.stop, thinking_ends, of_question)
         for ids, of_question in zip(committed, named or [None] * len(committed), strict=True)
     ]
     after = [replace(request, prefix=encoded.prefix) for request, encoded in zip(requests, choices, strict=True)]

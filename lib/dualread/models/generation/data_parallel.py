@@ -4,7 +4,6 @@ vLLM's own data parallelism is not used: it is made for a server, and does not s
 """
 
 import contextlib
-import itertools
 import multiprocessing
 import operator
 import os
@@ -48,23 +47,11 @@ def by_length(requests: Sequence[Request], *, by_image: bool) -> list[int]:
     return sorted(range(len(requests)), key=lambda i: (names[i], lengths[i], i))
 
 
-def partition(requests: Sequence[Request], n: int) -> list[list[int]]:
-    """Split the positions of `requests` into `n` parts whose sizes differ by at most one.
-
-    The requests are sorted by image first, so that few images occur in more than one part.
-    """
-    return [part.tolist() for part in np.array_split(np.array(by_image(requests), dtype=int), n)]
-
-
 class DataParallelEngine:
     """Several engines that answer as one; implements `dualread.models.actor.AnsweringActor`.
 
-    Args:
-        open_one: Opens the engine of one process. Has to be a function or class at the top level of a module, so that
-            it can be pickled.
-        arguments: The arguments of `open_one`.
-        gpus: The value of CUDA_VISIBLE_DEVICES for each process.
-        encoder, stop: See `AnsweringActor`.
+    `open_one`, at the top level of a module so that it can be pickled, opens the engine of one process with
+    `arguments`; `gpus` holds the value of CUDA_VISIBLE_DEVICES for each process.
     """
 
     def __init__(
@@ -73,9 +60,8 @@ class DataParallelEngine:
         arguments: tuple[Any, ...],
         gpus: Sequence[str],
         encoder: Encoder,
-        stop: frozenset[int],
     ):
-        self.encoder, self.stop = encoder, stop
+        self.encoder = encoder
         send_as_arrays()
         spawn = multiprocessing.get_context("spawn")
         self._workers: list[Connection] = []
@@ -103,7 +89,7 @@ class DataParallelEngine:
         )
 
     def _call_all(self, method: str, requests: Sequence[Request], arguments: Callable[[list[int]], Any]) -> list[Any]:
-        parts = partition(requests, len(self._workers))
+        parts = self.parts(by_image(requests))  # few images occur in more than one part
         results: dict[int, Any] = {}
         for part, outcome in zip(parts, self.call(method, [arguments(part) for part in parts]), strict=True):
             results.update(zip(part, outcome, strict=True))
@@ -143,10 +129,9 @@ class DataParallelEngine:
         """Return what `method` of each engine returns for the same arguments; see `call`."""
         return self.call(method, [arguments] * len(self._workers))
 
-    def spans(self, n: int) -> list[tuple[int, int]]:
-        """Return (start, end) of each engine's part of `n` rows in their order; sizes differ by at most one."""
-        ends = [n * k // len(self._workers) for k in range(len(self._workers) + 1)]
-        return list(itertools.pairwise(ends))
+    def parts(self, rows: Sequence[int]) -> list[list[int]]:
+        """Return each engine's part of some rows in their order; sizes differ by at most one."""
+        return [part.tolist() for part in np.array_split(np.array(rows, dtype=int), len(self._workers))]
 
     def close(self) -> None:
         """End the processes when their calls are finished."""

@@ -5,14 +5,13 @@ because `model.generate` would encode the prompt and its image again for every s
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dualread.models.actor import Collecting, Completion, EncodedRequest, Loglikelihoods, Request, SeededDecoding
 from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.finished import each_batch, in_batches
+from dualread.models.finished import in_batches, parts_of
 from dualread.models.generation._transformers_stream import complete
 from dualread.models.generation.data_parallel import by_image, by_length
 from dualread.schema.base import Positive, Section, Wire
@@ -42,39 +41,24 @@ class TransformersEngine:
         self._opened, self._by_image = opened, bool(by_image)
         self.model = opened.model
         self.encoder = opened.encoder
-        self.forbidden = list(opened.forbidden)
-        self.stop = opened.stop
         self.batch_size = batch_size
 
     def answer(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
     ) -> list[list[Completion]]:
         """Complete `requests`; see `AnsweringActor.answer`."""
+        import torch
+
         kinds = (Completion, *(collecting.kinds if collecting else ()))
 
         def of_batch(batch: Sequence[int]) -> list[list[Completion]]:
-            return self._complete([requests[i] for i in batch], decoding, collecting)
+            prompts = self._encode([requests[i] for i in batch])
+            asked = [EncodedRequest(name=str(i), prompt=prompt, decoding=decoding) for i, prompt in enumerate(prompts)]
+            with torch.inference_mode():
+                return complete(self._opened, asked, collecting)
 
         order, size = by_length(requests, by_image=self._by_image), max(1, self.batch_size // decoding.n_samples)
-        return in_batches(order, size, of_batch, *kinds, rows=[requests], label="generating (batches)")
-
-    def _complete(
-        self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None
-    ) -> list[list[Completion]]:
-        import torch
-
-        prompts, kept = self._encode(requests), None
-        asked = [EncodedRequest(name=str(i), prompt=prompt, decoding=decoding) for i, prompt in enumerate(prompts)]
-        with torch.inference_mode():
-            if collecting is not None:
-                from dualread.models.generation._states import Kept
-
-                kept = Kept(self._opened, prompts, decoding.max_completion_tokens, collecting)
-            rows = complete(self._opened, asked, kept)
-            if kept is None:
-                return rows
-            states = kept.read({i: completion.token_ids for i, [completion] in enumerate(rows)})
-        return [[replace(completion, states=row_states)] for [completion], row_states in zip(rows, states, strict=True)]
+        return in_batches(parts_of(order, size), of_batch, *kinds, rows=[requests], label="generating (batches)")
 
     def _encode(self, requests: Sequence[Request]) -> list[EncodedPrompt]:
         # Those about one image follow each other, so that it is changed and processed once; a few are kept in memory.
@@ -90,10 +74,10 @@ class TransformersEngine:
         by_tree: dict[Any, list[int]] = {}
         for i, of_request in enumerate(continuations):
             by_tree.setdefault(tuple(map(tuple, of_request)), []).append(i)
-        batches: list[list[int]] = []
+        batches: list[Sequence[int]] = []
         for same in by_tree.values():
             order = [same[k] for k in by_length([requests[i] for i in same], by_image=self._by_image)]
-            batches += [order[start : start + self.batch_size] for start in range(0, len(order), self.batch_size)]
+            batches += parts_of(order, self.batch_size)
 
         def of_batch(batch: Sequence[int]) -> list[Loglikelihoods]:
             prompts = self._encode([requests[i] for i in batch])
@@ -102,7 +86,5 @@ class TransformersEngine:
                 Loglikelihoods(prompt_token_ids=p.token_ids, values=v) for p, v in zip(prompts, values, strict=True)
             ]
 
-        rows, label, results = [requests, continuations], "scoring continuations (batches)", dict[int, Loglikelihoods]()
-        for batch, scored in each_batch(batches, of_batch, Loglikelihoods, rows=rows, label=label):
-            results |= zip(batch, scored, strict=True)
-        return [results[i] for i in range(len(requests))]
+        rows, label = [requests, continuations], "scoring continuations (batches)"
+        return in_batches(batches, of_batch, Loglikelihoods, rows=rows, label=label)

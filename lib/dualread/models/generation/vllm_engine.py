@@ -5,8 +5,7 @@ above all the image, for all samples, continuations and questions about it. A jo
 one process per GPU.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,16 +20,16 @@ from dualread.models.actor import (
     EncodedRequest,
     Loglikelihoods,
     Request,
+    Rollout,
     SeededDecoding,
 )
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
-from dualread.models.backbones.processor import forbidden_token_ids, load_processor
+from dualread.models.backbones.processor import load_processor
 from dualread.models.generation._vllm import Core, prepare, read_back, sampling
 from dualread.models.generation._vllm_stream import VllmStream
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
-from dualread.models.generation.drawn import Rollout
 from dualread.models.streams import Finished
 from dualread.progress import track
 from dualread.schema.base import AS_GIVEN, Positive, Section, Wire
@@ -76,92 +75,62 @@ def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = U
 
 def open_in_processes(checkpoint: Path, settings: Wire, engine: Wire, gpus: Sequence[str]) -> DataParallelEngine:
     """Open `checkpoint` on each of `gpus`, as CUDA_VISIBLE_DEVICES names them; other arguments as in `open_engine`."""
-    encoder, stop, _ = encoder_of(checkpoint, settings)
-    return DataParallelEngine(VllmEngine, (checkpoint, dict(settings), dict(engine)), gpus, encoder, stop)
+    arguments = (checkpoint, dict(settings), dict(engine))
+    return DataParallelEngine(VllmEngine, arguments, gpus, encoder_of(checkpoint, settings))
 
 
-class VllmEngine:
+class VllmEngine(Core):
     """Implements `dualread.models.actor.AnsweringActor` with vLLM on one device; arguments as in `open_engine`."""
 
     def __init__(self, checkpoint: Path, settings: Wire, engine: Wire):
         prepare()
-        self.encoder, self.stop, self._forbidden = encoder_of(checkpoint, settings)
-        self._core = Core(checkpoint, settings, self.encoder, engine)
-        self._stream: VllmStream | None = None
-        self._collecting: Collecting | None = None
+        super().__init__(checkpoint, settings, encoder_of(checkpoint, settings), engine)
 
     def answer(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
     ) -> list[list[Completion]]:
         """Complete `requests`; see `AnsweringActor.answer`."""
-        if self._stream is None or collecting != self._collecting:
-            # One alone watches vLLM: all shards of a job are of one actor.
-            self._stream = VllmStream(self._core, self.encoder, self.stop, self._forbidden, collecting)
-            self._collecting = collecting
-        results: list[list[Completion]] = [[] for _ in requests]
-        asked = (
-            EncodedRequest(name=str(i), prompt=requests[i].encoded(self.encoder), decoding=decoding, watched=True)
-            for i in by_image(requests)
-        )
-        for done in track(self._answered(asked, self._stream), total=len(requests), label="generating (prompts)"):
-            results[int(done[0].name)] = [row.completion for row in sorted(done, key=lambda row: row.index)]
-        return results
+        stream, n = VllmStream(self, collecting), decoding.n_samples
 
-    def _answered(self, asked: Iterator[EncodedRequest], stream: VllmStream) -> Iterator[list[Finished]]:
-        """Yield the completions of each request when all have ended; their pixels are made when they are needed."""
-        open_: dict[str, tuple[int, list[Finished]]] = {}
-        following = next(asked, None)
-        while following or open_:
-            while following and stream.n_open < self._core.in_flight:
-                open_[following.name] = (following.decoding.n_samples, [])
-                stream.add(following, at_end=True)
-                following = next(asked, None)
-            for event in stream.step():
-                if isinstance(event, Finished):
-                    n, done = open_[event.name]
-                    done.append(event)
-                    if len(done) == n:
-                        del open_[event.name]
-                        yield done
+        def added() -> Iterator[None]:
+            for i in by_image(requests):
+                prompt = requests[i].encoded(self.encoder)
+                yield stream.add(
+                    EncodedRequest(name=str(i), prompt=prompt, decoding=decoding, watched=True), at_end=True
+                )
+
+        finished = (event for event in self.run(added(), stream.step) if isinstance(event, Finished))
+        tracked = track(finished, total=n * len(requests), label="generating (completions)")
+        made = {(int(event.name), event.index): event.completion for event in tracked}
+        return [[made[i, k] for k in range(n)] for i in range(len(requests))]
 
     def sample(self, prompts: Sequence[EncodedPrompt], decoding: SeededDecoding, seeds: Sequence[int]) -> list[Rollout]:
-        """Return one completion per prompt, each of a random stream of its own.
+        """Return one completion per prompt, each of a random stream of its own; equal prompts are read once.
 
-        Args:
-            prompts: The encoded prompts; equal ones are read once.
-            decoding: How tokens are chosen; `n_samples` and `seed` are not read.
-            seeds: The seed of each completion.
+        `n_samples` and `seed` of the decoding are not read: `seeds` has one per completion.
         """
-        single = decoding.model_copy(update={"n_samples": 1})
-        asked = (
-            (prompt.row, self._core.given(prompt, ()), sampling(single, seed, self._forbidden, self.stop))
-            for prompt, seed in zip(prompts, seeds, strict=True)
-        )
-        made: dict[int, Rollout] = {}
-        for position, output, parameters in self._core.run(asked):
-            [drawn] = output.outputs
-            tokens = list(drawn.token_ids)
-            log_probs = [by_id[token].logprob for by_id, token in zip(drawn.logprobs, tokens, strict=True)]
-            made[position] = Rollout(token_ids=tokens, log_probs=log_probs, drawn_with=read_back(parameters))
-        return [made[i] for i in range(len(prompts))]
+        single, parameters = decoding.model_copy(update={"n_samples": 1}), dict[str, Any]()
 
-    def load(self, weights: Iterable[tuple[str, Any]]) -> None:
-        """Replace all weights by (name, tensor); see `Core.load`."""
-        self._core.load(weights)
+        def added() -> Iterator[None]:
+            for i, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True)):
+                self.check_length(prompt.row, len(prompt.token_ids) + single.max_completion_tokens)
+                name = self.add(str(i), self.given(prompt), sampling(single, seed, self.encoder), at_end=True)
+                parameters[str(i)] = self.parameters(name)
+                yield
+
+        made: dict[str, Rollout] = {}
+        for output in self.run(added(), self.step):
+            [drawn] = output.outputs
+            tokens, drawn_with = list(drawn.token_ids), read_back(parameters.pop(output.request_id))
+            log_probs = [by_id[token].logprob for by_id, token in zip(drawn.logprobs, tokens, strict=True)]
+            made[output.request_id] = Rollout(token_ids=tokens, log_probs=log_probs, drawn_with=drawn_with)
+        return [made[str(i)] for i in range(len(prompts))]
 
     def load_file(self, file: Path) -> None:
-        """Replace all weights by those that `torch.save` wrote to a file; see `Core.load`."""
+        """Replace all weights by those that `torch.save` wrote to a file; see `load`."""
         import torch
 
-        self._core.load(torch.load(file, mmap=True, weights_only=True).items())
-
-    def sleep(self) -> None:
-        """Give the GPU's memory back until the next `load`; see `Core.sleep`."""
-        self._core.sleep()
-
-    def close(self) -> None:
-        """End the engine; see `Core.close`."""
-        self._core.close()
+        self.load(torch.load(file, mmap=True, weights_only=True).items())
 
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
@@ -176,9 +145,9 @@ class VllmEngine:
         ]
         log_probs: dict[tuple[int, tuple[int, ...]], float] = {}
         prompts: list[Sequence[int]] = [()] * len(requests)
-        run = self._core.run(self._single_tokens(requests, asked))
-        for position, output, _ in track(run, total=len(asked), label="scoring continuations (prefixes)"):
-            i, prefix, ids = asked[position]
+        outputs = self.run(self._single_tokens(requests, asked), self.step)
+        for output in track(outputs, total=len(asked), label="scoring continuations (prefixes)"):
+            i, prefix, ids = asked[int(output.request_id)]
             [of_token] = output.outputs[0].logprobs
             log_probs.update({(i, (*prefix, token)): of_token[token].logprob for token in ids})
             prompts[i] = output.prompt_token_ids[: len(output.prompt_token_ids) - len(prefix)]
@@ -194,15 +163,17 @@ class VllmEngine:
 
     def _single_tokens(
         self, requests: Sequence[Request], asked: Sequence[tuple[int, tuple[int, ...], list[int]]]
-    ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    ) -> Iterator[None]:
+        """Ask for one token after each prefix."""
         engine_prompt, current = {}, -1
-        for i, prefix, ids in asked:
+        for number, (i, prefix, ids) in enumerate(asked):
             if i != current:
-                request, current = requests[i], i
-                prompt = replace(request, prefix=()).encoded(self.encoder)
-                engine_prompt = self._core.given(prompt, request.prefix)
+                engine_prompt, current = self.given(requests[i].encoded(self.encoder)), i
             extended = {**engine_prompt, "prompt_token_ids": [*engine_prompt["prompt_token_ids"], *prefix]}
-            yield requests[i].row, extended, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
+            self.check_length(requests[i].row, len(extended["prompt_token_ids"]) + 1)
+            parameters = {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
+            self.add(str(number), extended, parameters, at_end=True)
+            yield
 
 
 def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tuple[tuple[int, ...], list[int]]]:
@@ -219,12 +190,9 @@ def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tupl
         yield from ((prefix, ids[start : start + most]) for start in range(0, len(ids), most))
 
 
-def encoder_of(checkpoint: Path, settings: Wire) -> tuple[Encoder, frozenset[int], tuple[int, ...]]:
-    """Return the encoder of the checkpoint's prompts, the ids that end a turn, and those that are forbidden."""
+def encoder_of(checkpoint: Path, settings: Wire) -> Encoder:
+    """Return the encoder of the checkpoint's prompts."""
     from transformers import GenerationConfig
 
-    processor, config = load_processor(checkpoint, settings), read_config(checkpoint)
-    ends: Any = GenerationConfig.from_pretrained(checkpoint).eos_token_id
-    stop = frozenset(ends if isinstance(ends, list) else [ends])
-    forbidden = forbidden_token_ids(processor, config, stop, settings.get("forbidden_tokens", ()))
-    return Encoder(processor, config, settings), stop, forbidden
+    ends = GenerationConfig.from_pretrained(checkpoint).eos_token_id
+    return Encoder(load_processor(checkpoint, settings), read_config(checkpoint), settings, ends=ends)

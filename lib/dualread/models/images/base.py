@@ -97,14 +97,9 @@ Shown = Path | Image | ChangedImage
 def shown_images(
     sources: Sequence[Path | Image], contents: Sequence[str], roles: Sequence[str], changes: Sequence[Change], draw: int
 ) -> tuple[str, tuple[Shown, ...]]:
-    """Return what is shown in place of the images of a question, and a name to sort by.
+    """Return a name to sort by, and what is shown in place of the images of a question, or of their files.
 
-    Args:
-        sources: The images, or their files.
-        contents: A digest of the content of each.
-        roles: The role of each; empty if they have none.
-        changes: What is done to them, or to those of a role.
-        draw: The number of the draw.
+    `contents` are digests of their contents, `roles` their roles, or empty; `changes` are those of all, or of a role.
     """
     names, shown = [], []
     for source, content, role in zip(sources, contents, roles or [None] * len(sources), strict=True):

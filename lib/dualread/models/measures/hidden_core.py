@@ -68,7 +68,7 @@ def measure(
         of_answer = opened.locate(completion).answer
         answers.append(torch.tensor([start + t for t in of_answer], device=model.device))
     inputs = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, completions).items()}
-    with _eager(model):
+    with parts.in_attention(model, "eager"):
         inputs |= encoder.shared_images(model, prompts)
         with parts.positions(model) as seen, _attention(model, answers, images, settings) as attended:
             shown = model.model(**inputs, use_cache=False).last_hidden_state
@@ -109,16 +109,6 @@ def _mean_entropies(model: Any, states: Any, answers: Sequence[Any]) -> list[np.
     entropies = entropies_of(parts.head(model, torch.float32), predicting)
     of_rows = np.split(entropies, np.cumsum([len(answer) for answer in answers])[:-1])
     return [of_row.mean(keepdims=True) for of_row in of_rows]
-
-
-@contextlib.contextmanager
-def _eager(model: Any) -> Iterator[None]:
-    configured = model.config._attn_implementation
-    try:
-        model.set_attn_implementation("eager")
-        yield
-    finally:
-        model.set_attn_implementation(configured)
 
 
 @contextlib.contextmanager

@@ -9,8 +9,9 @@ The check finds other inputs and models that learned much. It cannot exclude an 
 digests do. docs/choices.md, "Replay", has what was measured.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,7 @@ from dualread.models.backbones.checkpoint import Opened
 from dualread.models.replay.replayed import Replayed
 from dualread.schema.replay import Agreement
 
+T = TypeVar("T")
 RATIO = 2.0
 GAP_RATIO = 30.0  # a greedy token may be worse than the replay's best one by this many times the rounding
 SAMPLE = 32  # completions on which rounding is measured
@@ -66,8 +68,7 @@ class ReferenceLogProbs:
         """Measure a sample; `requests` and `completions` are all of a shard."""
         import torch
 
-        in_float32 = is_in_float32(opened)
-        rows = sample(len(requests), IN_FLOAT32 if in_float32 else SAMPLE)
+        rows = sample(len(requests), IN_FLOAT32 if is_in_float32(opened) else SAMPLE)
         encoder, kind = opened.encoder, opened.encoder.facts.completion_type
 
         def read() -> list[np.ndarray]:
@@ -76,12 +77,8 @@ class ReferenceLogProbs:
             with torch.inference_mode():
                 return [own_pass.log_probs(opened.model, *row, kind) for row in of_rows]
 
-        log_probs = read()
-        if in_float32 or not rows:
-            return cls(rows=rows, exact=log_probs, rounding=0.0)
-        with own_pass.in_float32(opened.model):
-            exact = read()
-        return cls(rows=rows, exact=exact, rounding=own_pass.mean_difference(log_probs, exact))
+        log_probs, exact = in_both_precisions(opened, read)
+        return cls(rows=rows, exact=exact, rounding=own_pass.mean_difference(log_probs, exact) if rows else 0.0)
 
     def check(self, replayed: Sequence[Replayed], bounds: Agreement, *, where: str) -> None:
         """Check the replay's log-probabilities. Replay and generation share code: both may be wrong in the same way.
@@ -107,6 +104,15 @@ def is_in_float32(opened: Opened) -> bool:
     return opened.model.dtype == torch.float32 and not getattr(opened.model, "is_quantized", False)
 
 
+def in_both_precisions(opened: Opened, read: Callable[[], T]) -> tuple[T, T]:
+    """Return what is read in the model's own precision, and in float32: the same where that is its own."""
+    values = read()
+    if is_in_float32(opened):
+        return values, values
+    with own_pass.in_float32(opened.model):
+        return values, read()
+
+
 def check_states(
     readings: Sequence[Replayed],
     again: Sequence[Replayed],
@@ -116,15 +122,10 @@ def check_states(
     *,
     where: str,
 ) -> None:
-    """Check that states from another pass are those of a replay.
+    """Check that the `readings` of some answers in another pass are those of a replay, which read them `again`.
 
-    Args:
-        readings: What was read of some answers in the other pass.
-        again: What their replay read.
-        exact: What their replay in float32 read; by how much it differs is how much rounding explains.
-        names: The names of the answers.
-        bounds: Those of log-probabilities.
-        where: What errors call the shard.
+    `exact` is what their replay in float32 read: by how much it differs is how much rounding explains. `bounds` are
+    those of log-probabilities; errors call the answers by their `names`, and the shard `where`.
 
     Raises:
         ReplayDisagreementError: A vector, a number of tokens, or the log-probabilities differ.

@@ -18,8 +18,7 @@ from dualread.models.backbones.checkpoint import Opened
 from dualread.models.backbones.encode import EncodedPrompt, prompt_sha256
 from dualread.models.prefixes import read_rows
 from dualread.models.replay.positions import Positions
-from dualread.models.replay.replayed import Replayed, entropies_of, log_probs_of
-from dualread.models.replay.single_images import with_images
+from dualread.models.replay.replayed import Replayed, entropies_of, log_probs_of, with_images
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,7 +78,7 @@ def replay_batch(
             # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
             logits = parts.head(model, torch.float32)
             places = None if claims is None else [opened.locate_claims(completions[i], claims[i]) for i in read.rows]
-            readings = reading_of(states, ids, spec, layers, logits, opened.locate, opened.forbidden, places)
+            readings = reading_of(states, ids, spec, layers, logits, opened.locate, opened.encoder.forbidden, places)
             if spec.images:
                 of_rows, token = zip(read.rows, readings, states, strict=True), opened.encoder.image_token_id
                 readings = [with_images(reading, row.image, prompts[i], token) for i, reading, row in of_rows]

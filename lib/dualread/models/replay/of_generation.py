@@ -5,7 +5,7 @@ it from the pass, `write` and `read` store it, and `check` compares a sample wit
 is in the keys of such studies alone.
 """
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,10 +17,11 @@ import polars as pl
 from dualread.artifacts.tables import read_parts
 from dualread.artifacts.tensors import read_tensors, write_tensors
 from dualread.errors import ArtifactError
-from dualread.models import own_pass
 from dualread.models.actor import PassStates, ReadSpec, Request
 from dualread.models.backbones.checkpoint import Opened
-from dualread.models.replay.agreement import SAMPLE, check_states, is_in_float32, sample
+from dualread.models.backbones.encode import Encoder
+from dualread.models.finished import parts_of
+from dualread.models.replay.agreement import SAMPLE, check_states, in_both_precisions, sample
 from dualread.models.replay.forward import checked_prompt, middle_layer, reading_of, replay_batch
 from dualread.models.replay.positions import Positions, locate
 from dualread.models.replay.replayed import Replayed, padded, stacked
@@ -50,9 +51,9 @@ class Collected:
         """See `Collecting.layers`."""
         return [middle_layer(n_layers)] if self.spec.middle else []
 
-    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
+    def reads_last(self, completion: Sequence[int], encoder: Encoder) -> bool:
         """See `Collecting.reads_last`."""
-        at = locate(completion, decode, stop, self.thinking_ends)
+        at = locate(completion, encoder.decode, encoder.stop, self.thinking_ends)
         return len(completion) - 1 in (at.close, at.think, *at.answer, *([at.last] if self.spec.middle else ()))
 
     def read(
@@ -60,16 +61,14 @@ class Collected:
         rows: Sequence[PassStates],
         completions: Sequence[Sequence[int]],
         logits: Callable[[Any], Any],
-        decode: Callable[[Sequence[int]], str],
-        stop: Set[int],
-        forbidden: Sequence[int],
+        encoder: Encoder,
         claims: None = None,
     ) -> list[Replayed]:
         """See `Collecting.read`; of whole completions alone."""
         layers: dict[str, int] = dict(zip(("h_mid",), rows[0].layers, strict=False))
         spec = ReadSpec(**self.spec.model_dump(include={"kappa", "middle", "entropies"}))
-        located = partial(locate, decode=decode, stop=stop, thinking_ends=self.thinking_ends)
-        return reading_of(rows, completions, spec, layers, logits, located, forbidden)
+        located = partial(locate, decode=encoder.decode, stop=encoder.stop, thinking_ends=self.thinking_ends)
+        return reading_of(rows, completions, spec, layers, logits, located, encoder.forbidden)
 
 
 def write(folder: Path, collected: Sequence[Replayed]) -> None:
@@ -84,12 +83,7 @@ def write(folder: Path, collected: Sequence[Replayed]) -> None:
 
 
 def read(folder: Path, actor: Opened, completions: pl.DataFrame) -> list[Replayed]:
-    """Return what `write` has stored of answers, as a replay would return it.
-
-    Args:
-        folder: The generations artifact.
-        actor: Decodes ids.
-        completions: Its table, in the order of the result.
+    """Return what `write` has stored of the completions of a table, in its order; the actor decodes ids.
 
     Raises:
         ArtifactError: It was stored of other answers.
@@ -133,18 +127,13 @@ def check(
     token_ids, prompts = completions["token_ids"].to_list(), completions["prompt_sha256"].to_list()
 
     def replayed() -> list[Replayed]:
-        answers, size = [], spec.replay.settings.batch_size
-        for part in (rows[start : start + size] for start in range(0, len(rows), size)):
+        answers = []
+        for part in parts_of(rows, spec.replay.settings.batch_size):
             asked = [checked_prompt(actor, requests[i], prompts[i]) for i in part]
             answers += replay_batch(actor, asked, [token_ids[i] for i in part], ReadSpec(kappa=spec.replay.kappa))
         return answers
 
-    again = replayed()
-    if is_in_float32(actor):
-        exact = again
-    else:
-        with own_pass.in_float32(actor.model):
-            exact = replayed()
+    again, exact = in_both_precisions(actor, replayed)
     names = [requests[i].row for i in rows]
     check_states([collected[i] for i in rows], again, exact, names, bounds, where=spec.shard.name)
     return len(rows)

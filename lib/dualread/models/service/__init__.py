@@ -1,4 +1,1 @@
-"""A model that a service runs: what it is asked, in the format of the OpenAI API, and what it has replied.
-
-`requests` says what is asked and how an image travels. `replies` checks one reply, `responses` reads files of them.
-"""
+"""A model that a service runs: what it is asked, in the format of the OpenAI API, and what it has replied."""

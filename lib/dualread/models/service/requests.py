@@ -20,6 +20,9 @@ from dualread.models.meaning import LONGEST_REPLY
 from dualread.schema.answers import Service, ShardSpec
 from dualread.schema.base import Wire
 
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+
 URL = "/v1/chat/completions"
 TOP_LOG_PROBS = 20  # the most that services give
 
@@ -59,11 +62,6 @@ def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) 
 
     The id depends on the shard, the question's sample_id, the text, the content of the image, the model and the
     decoding. A response can therefore only be taken for the answer to what was really asked.
-
-    Args:
-        shard: The shard or view.
-        service: The service.
-        questions: What the shard asks (`dualread.models.conditions.asked`).
 
     Raises:
         ConfigError: The shard needs what services do not give: the likelihood of integers, or states.
@@ -139,9 +137,6 @@ def judge_body(request: ServiceRequest) -> dict[str, Any]:
     return {**request.body, "messages": [{"role": "user", "content": request.question.text}]}
 
 
-if TYPE_CHECKING:
-    from PIL.Image import Image as Picture
-
 # Formats that services open as we do, unless the picture is turned, transparent, or has other than 8 bits.
 _TYPES: dict[str | None, str] = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 
@@ -177,10 +172,8 @@ def body_of(request: ServiceRequest, manifest: Path, url_of: ImageUrl) -> dict[s
             )
     content: list[dict[str, Any]] = []
     for shown in request.question.request(manifest).images:
-        if isinstance(shown, Path):
-            url = url_of(shown)
-        else:  # a changed picture has no file that a service could read
-            url = _as_data("image/png", _png(shown() if callable(shown) else shown))
+        # A changed picture has no file that a service could read.
+        url = url_of(shown) if isinstance(shown, Path) else _png_url(shown() if callable(shown) else shown)
         content.append({"type": "image_url", "image_url": {"url": url}})
     content.append({"type": "text", "text": request.question.text})
     before = [{"role": role, "content": text} for role, text in request.question.before]
@@ -196,13 +189,13 @@ def _data_url(path: Path) -> str:
     """Return the file's bytes as a data URL, or a PNG of the picture that our own engines see."""
     content = read_file(path)
     kind = _TYPES.get(shown_alike(content))
-    return _as_data("image/png", _png(open_image(path))) if kind is None else _as_data(kind, content)
+    return _png_url(open_image(path)) if kind is None else _as_data(kind, content)
 
 
-def _png(picture: "Picture") -> bytes:
+def _png_url(picture: "Picture") -> str:
     written = io.BytesIO()
     picture.save(written, "PNG")
-    return written.getvalue()
+    return _as_data("image/png", written.getvalue())
 
 
 def _as_data(kind: str, content: bytes) -> str:

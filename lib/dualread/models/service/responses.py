@@ -4,11 +4,10 @@ A line has `custom_id`, and either `response` (`status_code`, `body`) or `error`
 replies that are not what was asked for are counted and named; the request then counts as not answered. Nothing else is
 taken in its place.
 
-Only the places of the lines are kept in memory, 300 bytes each. A line is read again when its request comes.
+Only the places of the lines are kept in memory, 400 bytes each. A line is read again when its request comes.
 """
 
 import json
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -21,6 +20,7 @@ from dualread.models.service.replies import ReplyError, ServiceReply, reply_of
 from dualread.models.service.requests import ServiceRequest
 
 _SHOWN = 3
+_Place = tuple[Path, int, int, int]  # of a line: its file, number, first byte, length
 
 
 class Responses:
@@ -39,60 +39,41 @@ class Responses:
             ArtifactError: A line is longer than any response.
         """
         self.folder, self.n_broken, self.first_broken = folder, 0, ""
-        self._files = files
-        # Per line: file, number, first byte, length.
-        self._places = array("I"), array("I"), array("Q"), array("I")
-        self._lines: dict[str, int | list[int]] = {}
-        self._is_asked = bytearray()
-        for number, path in enumerate(files):
+        self._places: dict[str, tuple[_Place, ...]] = {}
+        self._asked: set[str] = set()
+        for path in files:
             with path.open("rb") as file:
-                for place in _lines(file):
-                    self._add(number, *place)
-
-    def _add(self, file: int, number: int, start: int, line: bytes) -> None:
-        custom_id = _custom_id(line)
-        if custom_id is None:
-            self.n_broken += 1
-            self.first_broken = self.first_broken or f"{self._files[file].name}:{number}"
-            return
-        place = len(self._is_asked)
-        self._is_asked.append(False)
-        for column, value in zip(self._places, (file, number, start, len(line)), strict=True):
-            column.append(value)
-        before = self._lines.get(custom_id)
-        if before is None:
-            self._lines[custom_id] = place
-        elif isinstance(before, int):
-            self._lines[custom_id] = [before, place]
-        else:
-            before.append(place)
+                for number, start, line in _lines(file):
+                    place = (path, number, start, len(line))
+                    if (custom_id := _custom_id(line)) is not None:
+                        self._places[custom_id] = (*self._places.get(custom_id, ()), place)
+                    else:
+                        self.n_broken += 1
+                        self.first_broken = self.first_broken or _where(place)
 
     def of(self, custom_id: str) -> Iterator[tuple[str, Any]]:
         """Yield the place and the decoded content of each line with a custom_id, which then counts as asked for."""
-        lines = self._lines.get(custom_id, [])
-        for line in [lines] if isinstance(lines, int) else lines:
-            self._is_asked[line] = True
-            yield self._where(line), self._read(line)
-
-    def _read(self, line: int) -> Any:
-        file, _, start, length = (column[line] for column in self._places)
-        try:
-            with self._files[file].open("rb", buffering=0) as opened:
-                opened.seek(start)
-                return json.loads(opened.read(length))
-        except (OSError, ValueError) as error:
-            raise ArtifactError(
-                f"{self._files[file]}: was changed while it was read ({error}). Run the same command again."
-            ) from error
+        for place in self._places.get(custom_id, ()):
+            self._asked.add(custom_id)
+            path, _, start, length = place
+            try:
+                with path.open("rb", buffering=0) as opened:
+                    opened.seek(start)
+                    content = json.loads(opened.read(length))
+            except (OSError, ValueError) as error:
+                raise ArtifactError(
+                    f"{path}: was changed while it was read ({error}). Run the same command again."
+                ) from error
+            yield _where(place), content
 
     def strange(self) -> tuple[int, str]:
         """Return how many custom_ids nobody has asked for, and where the first one is."""
-        first = [line if isinstance(line, int) else line[0] for line in self._lines.values()]
-        strange = [line for line in first if not self._is_asked[line]]
-        return len(strange), self._where(strange[0]) if strange else ""
+        strange = [places[0] for custom_id, places in self._places.items() if custom_id not in self._asked]
+        return len(strange), _where(strange[0]) if strange else ""
 
-    def _where(self, line: int) -> str:
-        return f"{self._files[self._places[0][line]].name}:{self._places[1][line]}"
+
+def _where(place: _Place) -> str:
+    return f"{place[0].name}:{place[1]}"
 
 
 def read_responses(folder: Path) -> Responses:

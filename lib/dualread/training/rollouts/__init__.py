@@ -13,9 +13,8 @@ Entry points of a plugin:
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from dualread.models.actor import SeededDecoding
+from dualread.models.actor import Rollout, SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.generation.drawn import Rollout
 
 
 class Rollouts(Protocol):

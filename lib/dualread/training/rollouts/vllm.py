@@ -16,12 +16,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dualread.errors import ConfigError
-from dualread.models.actor import SeededDecoding
+from dualread.models.actor import Rollout, SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import prepare as prepare_vllm
 from dualread.models.generation.data_parallel import DataParallelEngine
-from dualread.models.generation.drawn import Rollout
 from dualread.schema.base import AS_GIVEN, Positive, Section, Wire
 
 ENVIRONMENT = "vllm"
@@ -111,7 +110,8 @@ class DistantRollouts:
             torch.save({name: tensor.to("cpu", dtype) for name, tensor in weights}, file)
             file.flush()
             self._engines.call_each("load_file", Path(f"/proc/{os.getpid()}/fd/{file.fileno()}"))
-        parts = [(list(prompts[i:j]), decoding, list(seeds[i:j])) for i, j in self._engines.spans(len(prompts))]
+        rows = self._engines.parts(range(len(prompts)))
+        parts = [([prompts[i] for i in part], decoding, [seeds[i] for i in part]) for part in rows]
         return [row for rows in self._engines.call("sample", parts) for row in rows]
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from dualread.apps.serve import service as module
 from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
 from dualread.apps.serve.wire import ChatRequest, Turn
 from dualread.models.actor import EncodedRequest, SeededDecoding
-from dualread.models.streams import GrowingCompletion, PromptRead
+from dualread.models.streams import Finished, GrowingCompletion, PromptRead
 from tests.apps.serve.service.test_texts import TEXT, byte_level
 
 TOKENIZER = byte_level()
@@ -58,7 +58,8 @@ class Actor:
                 events.append(PromptRead(name=name, state=np.zeros(2)))
             events += [row.grow(token, -0.5) for row in rows]
             if token == TOKENIZER.eos_token_id:
-                events += [row.finished(self.encoder.decode, "stop") for row in self.rows.pop(name)]
+                rows = self.rows.pop(name)
+                events += [row.told(Finished, self.encoder.decode, finish_reason="stop") for row in rows]
         return events
 
     def wake(self):

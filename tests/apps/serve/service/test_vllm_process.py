@@ -140,7 +140,7 @@ def test_nothing_of_the_working_directory_is_imported(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for name in ("prepare", "send_as_arrays", "check"):
         monkeypatch.setattr(actors, name, lambda *given: None)
-    monkeypatch.setattr(actors, "encoder_of", lambda *given: (None, frozenset(), ()))
+    monkeypatch.setattr(actors, "encoder_of", lambda *given: None)
     monkeypatch.setattr(actors, "read_config", lambda folder: SimpleNamespace(get_text_config=dict))
     with pytest.raises(RuntimeError, match="unknown_option"):
         actors.OnVllm(tmp_path, ActorNeeds(requirements=SimpleNamespace(model={})), unknown_option=1)
