@@ -71,21 +71,13 @@ def reason_of(path: Path) -> str | None:
         return None
 
 
-def write_parts(folder: Path, frame: pl.DataFrame, schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> None:
-    """Write `frame` as <schema>.parquet or, if it has more than `rows_per_part` rows, as <schema>-00000.parquet, ...
-
-    Raises:
-        ArtifactError: As `write_table`.
-    """
-    if len(frame) <= rows_per_part:
-        write_table(folder / f"{schema.name}.parquet", frame, schema)
-        return
-    for number, part in enumerate(frame.iter_slices(rows_per_part)):
-        write_table(folder / f"{schema.name}-{number:05d}.parquet", part, schema)
-
-
 def write_rows(folder: Path, rows: Iterable[dict], schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> int:
-    """Write what `write_parts` writes of these rows, with one part in the memory at a time; return their number.
+    """Write rows as <schema>.parquet or, if there are more than `rows_per_part`, as <schema>-00000.parquet, ...
+
+    One part is in the memory at a time.
+
+    Returns:
+        The number of rows.
 
     Raises:
         ArtifactError: As `from_rows` and `write_table`.
@@ -99,7 +91,7 @@ def write_rows(folder: Path, rows: Iterable[dict], schema: Schema, *, rows_per_p
 
 
 class RowWriter:
-    """Writes what `write_parts` writes, of rows that come one by one; the last part is written by `close`."""
+    """Writes what `write_rows` writes, of rows that come one by one; the last part is written by `close`."""
 
     def __init__(self, folder: Path, schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> None:
         self._folder, self._schema, self._most = folder, schema, rows_per_part
@@ -132,7 +124,7 @@ class RowWriter:
 
 
 def read_parts(folder: Path, schema: Schema, columns: Collection[str] = ()) -> pl.DataFrame:
-    """Read what `write_parts` wrote, with the rows in the same order; only these columns if there are any.
+    """Read what `write_rows` wrote, with the rows in the same order; only these columns if there are any.
 
     Raises:
         ArtifactError: As `each_part`.
@@ -141,7 +133,7 @@ def read_parts(folder: Path, schema: Schema, columns: Collection[str] = ()) -> p
 
 
 def each_part(folder: Path, schema: Schema, columns: Collection[str] = ()) -> Iterator[pl.DataFrame]:
-    """Yield the tables that `write_parts` wrote, one after the other, with only these columns if there are any.
+    """Yield the tables that `write_rows` wrote, one after the other, with only these columns if there are any.
 
     Raises:
         ArtifactError: There is no such table, a part before the last is missing, or `read_table` refuses one.
