@@ -120,7 +120,7 @@ def found(rows, shown=LAYOUT):
 
 def words_of(findings, folder):
     """The sentences of the first screen, the headline, and the lines of the table."""
-    sentences = opening(folder, findings).sentences
+    sentences, _ = opening(folder, findings)
     assert len(sentences) <= 3
     assert all(len(sentence.split()) <= LONGEST for sentence in sentences), sentences
     (grid,) = findings.grids
@@ -139,15 +139,15 @@ def test_what_was_found(tmp_path):
             for (b, metric), above in dots.items()
         ]  # fmt: skip
         pl.DataFrame(named, schema=VALUES).write_csv(folder / "forest.csv")
-        words[name] = "\n".join(opening(tmp_path, found(*CASES[case])).sentences)
-    words["a study without tests"] = "\n".join(opening(Path(), found(None)).sentences)
+        words[name] = "\n".join(opening(tmp_path, found(*CASES[case]))[0])
+    words["a study without tests"] = "\n".join(opening(Path(), found(None))[0])
     check(Path(__file__).with_name("findings.txt"), words)
 
 
 @pytest.mark.parametrize("contrasts", [None, [], [row(estimate=0.8)], [row("saplma")]])
 def test_a_study_that_tests_nothing_against_the_bars_ranks_nothing(contrasts):
     result = found(contrasts)
-    assert (result.headline, result.grids) == ((), ())
+    assert (result.headline, result.grids) == ([], [])
 
 
 def test_other_data_sets_and_splits_have_no_influence():
