@@ -4,7 +4,6 @@ from functools import cache
 from typing import NamedTuple
 
 from dualread.plugins import load
-from dualread.reporting.tables._latex import text as latex
 from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import Layout
 from tests.reporting.tables import reading
@@ -59,10 +58,10 @@ class Case(NamedTuple):
     def meanings(self):
         """What a label says about the key of a cell."""
         named = {
-            **{latex(label): {"subset": name} for name, label in _SUBSETS.items()},
-            **{latex(of.label): {"backbone": of.name} for of in self.layout.backbones},
-            **{latex(of.label): {"method": of.name} for of in self.layout.methods},
-            **{latex(of.label): {"dataset": of.name} for of in self.layout.datasets},
+            **{label: {"subset": name} for name, label in _SUBSETS.items()},
+            **{of.label: {"backbone": of.name} for of in self.layout.backbones},
+            **{of.label: {"method": of.name} for of in self.layout.methods},
+            **{of.label: {"dataset": of.name} for of in self.layout.datasets},
             **{"OOD averaged": {"dataset": "ood"}, "ID": {}, "OOD": {}},
         }
         of_columns = {name: of if isinstance(of, dict) else {"metrics": of} for name, of in self.columns.items()}
@@ -118,10 +117,10 @@ CASES = {
             **{
                 label: {"method": "dualread", "metrics": (metric,)}
                 for label, metric in {
-                    r"Acc.$^{\mathrm{real}}$": "accuracy_real",
-                    r"Acc.$^{\mathrm{hn}}$": "accuracy_donor",
+                    "Acc.ʳᵉᵃˡ": "accuracy_real",
+                    "Acc.ʰⁿ": "accuracy_donor",
                     "VRS": "vrs",
-                    r"$|\mathcal{E}|$": "decisive_pairs",
+                    "|ℰ|": "decisive_pairs",
                     "VBR": "vbr",
                 }.items()
             },
@@ -129,14 +128,14 @@ CASES = {
             **{"Answers of the actor": {}, "Natural CCG-AUC": {}},
             "DualRead": {"method": "dualread", "metrics": ("natural_ccg_auc",)},
             "GRPO (RLVR)": {"method": "rlvr", "metrics": ("natural_ccg_auc",)},
-            r"Paired $\Delta$": {"method": "dualread-rlvr", "metrics": ("paired_delta",)},
+            "Paired Δ": {"method": "dualread-rlvr", "metrics": ("paired_delta",)},
         },
         "ccg",
     ),
     "ccg_denom": Case(
         layout(PAPER_METHODS[1:5]),
         {
-            **{r"$|\mathcal{E}|$": ("decisive_pairs",), "Strict": ("strict_decisive_pairs",)},
+            **{"|ℰ|": ("decisive_pairs",), "Strict": ("strict_decisive_pairs",)},
             "Retained": ("retained_low_percent", "retained_high_percent"),
         },
         "ccg_denom",
@@ -190,16 +189,16 @@ CASES = {
     "thresholds": Case(
         layout([_RLVR, _DUALREAD]),
         {
-            r"$c\ge$": {"metrics": both_rules("threshold_at_risk_10")},
+            "𝑐≥": {"metrics": both_rules("threshold_at_risk_10")},
             **{"Kept": both_rules("coverage_at_risk_10"), "Wrong": both_rules("kept_risk_at_risk_10")},
-            **{r"Target risk 10\%": {}, "Empirical (top); certified (bottom)": {}},
+            **{"Target risk 10%": {}, "Empirical (top); certified (bottom)": {}},
         },
         sample=(Key("qwen3-vl-2b", "slake", "all", "rlvr", "threshold_at_risk_10"),),
     ),
     "by_family": Case(
         layout([_RLVR, _DUALREAD]),
         {
-            **{"Acc": ("accuracy",), "AUROC": ("auroc",), "ECE": ("ece15",), "Brier": ("brier",), "$n$": {}},
+            **{"Acc": ("accuracy",), "AUROC": ("auroc",), "ECE": ("ece15",), "Brier": ("brier",), "𝑛": {}},
         },
         sample=tuple(
             Key("qwen3-vl-2b", "slake", subset, "rlvr", "accuracy") for subset in ("family:color", "family:organ")
@@ -280,7 +279,7 @@ CASES = {
             **{"Acc.": ("accuracy",), "AUROC": ("auroc",), "Brier": ("brier",)},
             **{"Fixed prefix": ("fixed_prefix_ccg_auc",), "Both": ("supported_on_both_ccg_auc",)},
             **{"Kept": both_losses("kept"), "Unsup.": both_losses("unsupported"), "Empty": both_losses("none_kept")},
-            **{r"Filter, 10\%": {}, "Filter: share (top); any (bottom)": {}},
+            **{"Filter, 10%": {}, "Filter: share (top); any (bottom)": {}},
         },
         sample=(Key("qwen3-vl-2b", "pmc_vqa", "all", "rlvr", "filter_share_kept_at_risk_10"),),
     ),
@@ -320,11 +319,11 @@ def paper(name):
 
 
 def read(name, table):
-    return reading.read(table.tex, CASES[name].meanings)
+    return reading.read(table, CASES[name].meanings)
 
 
 def read_bold(name, table):
-    return reading.read_bold(table.tex, CASES[name].meanings)
+    return reading.read_bold(table, CASES[name].meanings)
 
 
 def as_printed(key, value):
