@@ -214,7 +214,12 @@ CASES = {
         silent=("RLVR", "Trained head"),
     ),
     "layers": Case(
-        layout([method(f"layer_{k}", "Layers", label=f"Layer at {k / 100:g}", cost=r"$t+\tau$") for k in (0, 50)]),
+        layout(
+            [
+                method(f"layer_{k}", "Layers", label=f"Layer at {depth}", cost=r"$t+\tau$")
+                for k, depth in ((0, "0"), (50, ".5"))
+            ]
+        ),
         silent=("Layers",),
     ),
     "controls": Case(

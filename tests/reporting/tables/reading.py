@@ -10,9 +10,9 @@ from typing import NamedTuple
 from dualread.reporting.tables.entries import (
     DASH,
     DITTO,
+    INDENT,
     Entry,
     Heading,
-    Indented,
     Joined,
     Number,
     Over,
@@ -44,7 +44,7 @@ def places(table) -> Iterator[Place]:
         for line in part.body:
             if isinstance(line, Heading):
                 heading, above = re.split(", |: ", line.label), [""] * len(columns)
-            elif isinstance(line, TableRow) and not isinstance(line.cells[0], Indented):
+            elif isinstance(line, TableRow) and not str(line.cells[0]).startswith(INDENT):
                 is_label = [bool(labels) and labels[-1] in _LABELS for labels in columns]
                 above = [
                     old if new == DITTO or (is_text and new == "") else new

@@ -15,8 +15,8 @@ from dualread.errors import ArtifactError
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES
 from dualread.reporting.forest import LIMIT_LABEL, METHOD, VALUES, Plot, plot, says, scale
 from dualread.reporting.pages import environment, labels_of, script_of
-from dualread.reporting.report import audits, findings, provenance, results
-from dualread.reporting.report.findings import Finding, Findings
+from dualread.reporting.report import audits, provenance, results
+from dualread.reporting.report.findings import Finding, Findings, find
 from dualread.reporting.tables.significance import LEVEL
 from dualread.reporting.tables.values import number
 from dualread.schema.columns import CONTRASTS
@@ -44,8 +44,8 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     resampled = audits.units(study)
     units = [f"{unit}s" for unit in dict.fromkeys(resampled.values())] or ["images"]
     contrasts = audits.read(study / "contrasts", CONTRASTS)
-    found = findings.find(contrasts, [table.layout for table in tables], resampled)
-    sentences, plots = opening(study, found)
+    findings = find(contrasts, [table.layout for table in tables], resampled)
+    sentences, plots = opening(study, findings)
     templates = environment(_FOLDER)
     templates.filters["count"] = provenance.count
     return templates.get_template("report.html.jinja").render(
@@ -57,7 +57,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
         forest_says=[text for name, text in says(" or ".join(units)).items() if name != "groups"],
         limit_label=LIMIT_LABEL,
         script=script_of("sort.js"),
-        findings=found,
+        findings=findings,
         level=number(LEVEL, 2),
         enough_images=ENOUGH_IMAGES,
         controls=audits.controls(study, labels),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 DASH = "—"  # stands where a value is undefined
 UNDEFINED = "---"  # what the CSV file has of a dash
 DITTO = "”"  # the same as in the row above
+INDENT = "\N{EM SPACE}"  # before a label that belongs to the row above
 
 
 class Number(NamedTuple):
@@ -51,19 +52,13 @@ class Code(NamedTuple):
     text: str
 
 
-class Indented(NamedTuple):
-    """A label that belongs to the row above."""
-
-    text: str
-
-
 class Joined(NamedTuple):
     """Entries that follow each other in one line."""
 
     parts: Sequence["Inline"]
 
 
-Inline = str | Number | Interval | PValues | Code | Indented | Joined
+Inline = str | Number | Interval | PValues | Code | Joined
 
 
 class TwoLines(NamedTuple):
@@ -81,17 +76,14 @@ class Over(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """A label beside several rows. It stands in the first of them; in the rows below, its place is the empty string."""
+    """A label beside several rows. It stands in the first of them; in the rows below, its place is the empty string.
+
+    With `by_word`, each word has a line of its own where there are enough rows for all words.
+    """
 
     text: str
     rows: int
-
-
-class Words(NamedTuple):
-    """A label beside several rows, one word per line where there are enough rows for its words."""
-
-    label: str
-    rows: int
+    by_word: bool = False
 
 
 class Raised(NamedTuple):
@@ -100,7 +92,7 @@ class Raised(NamedTuple):
     text: str
 
 
-Entry = Inline | TwoLines | Over | Beside | Words | Raised
+Entry = Inline | TwoLines | Over | Beside | Raised
 
 
 class TableRow(NamedTuple):
@@ -169,6 +161,6 @@ def plain(entry: Inline | TwoLines) -> str:
             return f"{plain(entry.upper)} {plain(entry.lower)}"
         case Joined():
             return "".join(map(plain, entry.parts))
-        case Code() | Indented():
+        case Code():
             return entry.text
     return UNDEFINED if entry == DASH else entry.replace("\N{NO-BREAK SPACE}", " ")

@@ -43,7 +43,7 @@ _HEADS = {
     **{"psr": _MLP.format(""), "saplma": _MLP.format("")},
     "bicr": f"{_MLP.format(_TERMS)}, dropout <dropout>, grad-norm clip <clip_norm>",
 }
-# Rows by label: <name> is a value, <name:symbol> a number behind a symbol, {unit} what is resampled. A study that lacks
+# Rows by label: <name> is a value, <name:symbol> a number behind a symbol. A study that lacks
 # one of its values does not have the row.
 _TRAINING = {
     "Advantage estimator": "GRPO, group size <group_size:𝐺=><variant>",
@@ -64,7 +64,8 @@ _TRAINING = {
 }
 _FITTING = {
     "PSR head (pre-answer)": "<psr>",
-    "PER heads (post-answer)": "P-State then P-Visual, linear pointwise BCE, <steps> full-batch steps, lr <lr>",
+    "PER heads (post-answer)": "P-State then P-Visual, linear pointwise BCE, <steps> full-batch steps, "
+    "lr <learning_rate>",
     "𝐿2 (P-State / P-Visual)": "<l2_state> / <l2_visual>",
     "Visual pooling": "cosine-similarity pooling, temperature <kappa:κ=>",
     "Fusion": "log-odds mean of calibrated PSR and PER, weight <weight> (frozen a priori)",
@@ -74,9 +75,9 @@ _EVALUATION = {
     "Decoding": "<decoding>",
     "Max prompt / answer length": "<prompt> / <answer>",
     "Generation engine": "<engine>, in <environment>",
-    "Invalid-confidence policy": "retain, impute <imputed:𝑐=>, report parse rate",
-    "Calibration error": "<bins> bins of equal width",
-    "Bootstrap": "paired {unit}-cluster, <replicates:𝐵=>, <level> percentile",
+    "Invalid-confidence policy": f"retain, impute 𝑐={IMPUTED_CONFIDENCE}, report parse rate",
+    "Calibration error": f"{N_BINS} bins of equal width",
+    "Bootstrap": "<bootstrap>",
     "Software": "<software>",
 }
 _MARK = re.compile(r"<(\w+)(?::([^>]*))?>")
@@ -101,17 +102,13 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
     config = {**settings.config, **ordered}
     name, in_distribution = next(entry for entry in config["datasets"].items() if entry[1].get("id"))
     split = f"{in_distribution['label'].removesuffix('-test')}-train"  # labels name what is reported
-    n_questions = int(data.filter(dataset=name, split="train")["questions"].sum())
+    training = _training(config, int(data.filter(dataset=name, split="train")["questions"].sum()), split)
     held_out = f"{split} {settings.units_of(in_distribution['label'])}"
     sections = {
-        "Actor training (shared; the reward differs per method)": _rows(
-            _TRAINING, _training(config, n_questions, split)
-        ),
+        "Actor training (shared; the reward differs per method)": _rows(_TRAINING, training),
         "Hidden-state head fitting (DualRead)": _rows(_FITTING, _fitting(config, held_out)),
         "Hidden-state head fitting (baselines)": _baselines(config, settings),
-        "Evaluation": {
-            label: settings.in_units(text) for label, text in _rows(_EVALUATION, _evaluation(config, settings)).items()
-        },
+        "Evaluation": _rows(_EVALUATION, _evaluation(config, settings)),
     }
     body, cells = [], []
     for title, rows in sections.items():
@@ -138,16 +135,23 @@ def _rows(templates: Mapping[str, str], values: Values) -> dict[str, str]:
     """Return the text of each row that has all its values; where these differ, each says whose it is."""
 
     def text(mark: re.Match[str]) -> str:
-        of_all = values[mark[1]]
-        return told_apart({who: of if isinstance(of, str) else number(of, mark[2] or "") for who, of in of_all.items()})
+        name, symbol = mark[1], mark[2] or ""
+        texts = {who: v if isinstance(v, str) else number(v, symbol) for who, v in values[name].items()}
+        return told_apart(texts)
 
     shown = (row for row in templates.items() if all(name in values for name, _ in _MARK.findall(row[1])))
     return {label: _MARK.sub(text, template) for label, template in shown}
 
 
-def _of_all(**values: Any) -> Values:
+def _by_name(settings: Mapping[tuple[str, ...], Mapping[str, Any]]) -> Values:
+    """Return values by name of settings by who has them."""
+    names = next(iter(settings.values()))
+    return {name: {who: values[name] for who, values in settings.items()} for name in names}
+
+
+def _shared(**values: Any) -> Values:
     """Return values that everybody has."""
-    return {name: {("",): value} for name, value in values.items()}
+    return _by_name({("",): values})
 
 
 def _training(config: Config, n_questions: int, split: str) -> Values:
@@ -164,14 +168,20 @@ def _training(config: Config, n_questions: int, split: str) -> Values:
     }
     if not trained:
         return {}
-    numbers = {name: {who: getattr(of, name) for who, of in trained.items()} for name in TrainingSettings.model_fields}
-    words = {who: _words(settings, n_questions, split) for who, settings in trained.items()}
-    texts = {name: {who: of[name] for who, of in words.items()} for name in next(iter(words.values()))}
-    if not any(settings.rollouts for settings in trained.values()):
-        del texts["sampled_by"]
-    opened = {(of["label"],): [_SPOKEN[of["settings"][key]] for key in ("dtype", "attention")] for of in backbones}
-    seeds = {(of["label"],): f"{{{', '.join(map(str, of.get('seeds', config['seeds'])))}}}" for of in backbones}
-    return numbers | texts | {"precision": {who: " / ".join(of) for who, of in opened.items()}, "seeds": seeds}
+    values = _by_name(
+        {who: {**dict(settings), **_words(settings, n_questions, split)} for who, settings in trained.items()}
+    )
+    if not any(values["rollouts"].values()):
+        del values["sampled_by"]
+    return values | _by_name(
+        {
+            (backbone["label"],): {
+                "precision": " / ".join(_SPOKEN[backbone["settings"][key]] for key in ("dtype", "attention")),
+                "seeds": f"{{{', '.join(map(str, backbone.get('seeds', config['seeds'])))}}}",
+            }
+            for backbone in backbones
+        }
+    )
 
 
 def _words(settings: TrainingSettings, n_questions: int, split: str) -> dict[str, str]:
@@ -228,19 +238,17 @@ def _fitting(config: Config, held_out: str) -> Values:
     settings = {head["reader"]: head.get("settings", {}) for head in heads}
     values: Values = {}
     if "psr" in settings:
-        values |= _of_all(psr=_head("psr", settings["psr"], None))
+        values |= _shared(psr=_head("psr", settings["psr"], None))
     if {"p_state", "p_visual"} <= set(settings):
-        linear = {("P-State",): settings["p_state"], ("P-Visual",): settings["p_visual"]}
-        values["steps"] = {who: head["steps"] for who, head in linear.items()}
-        values["lr"] = {who: head["learning_rate"] for who, head in linear.items()}
-        l2_state, l2_visual = (head["l2"] for head in linear.values())
-        values |= _of_all(l2_state=l2_state, l2_visual=l2_visual, kappa=config["replay"]["kappa"])
-    return values | (_of_all(weight=WEIGHT, held_out=held_out) if "dualread" in settings else {})
+        state, visual = settings["p_state"], settings["p_visual"]
+        values |= _by_name({("P-State",): state, ("P-Visual",): visual})
+        values |= _shared(l2_state=state["l2"], l2_visual=visual["l2"], kappa=config["replay"]["kappa"])
+    return values | (_shared(weight=WEIGHT, held_out=held_out) if "dualread" in settings else {})
 
 
 def _head(reader: str, settings: Config, optimizer: str | None) -> str:
     hidden = "–".join(map(number, settings["hidden"]))
-    values = _of_all(**{**settings, "hidden": hidden, "optimizer": optimizer or "AdamW"})
+    values = _shared(**{**settings, "hidden": hidden, "optimizer": optimizer or "AdamW"})
     return _rows({reader: _HEADS[reader]}, values)[reader]
 
 
@@ -273,21 +281,17 @@ def _evaluation(config: Config, shown: StudySettings) -> Values:
         (name,): f"{'sampled' if rule['temperature'] else 'greedy'} (temperature {number(rule['temperature'])})"
         for name, rule in decodings.items()
     }
+    prompts = {
+        (backbone["label"],): backbone["settings"]["max_prompt_tokens"] for backbone in config["backbones"].values()
+    }
     has_own = shown.constants.get(f"generation.{generation['engine']}.ENVIRONMENT")
+    where = "an environment of its own, with other versions" if has_own else "the environment of all other stages"
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
-    everybody = _of_all(
-        engine=generation["engine"],
-        environment="an environment of its own, with other versions"
-        if has_own
-        else "the environment of all other stages",
-        imputed=IMPUTED_CONFIDENCE,
-        bins=N_BINS,
-        replicates=config["metrics"]["bootstrap"]["replicates"],
-        level=percent((PERCENTILES[1] - PERCENTILES[0]) / 100),
-        software=", ".join([python, *(f"{SOFTWARE[name]} {version}" for name, version in shown.software.items())]),
-    )
-    prompts = {(of["label"],): of["settings"]["max_prompt_tokens"] for of in config["backbones"].values()}
-    return {"decoding": chosen, "prompt": prompts, "answer": answers, **everybody}
+    software = ", ".join([python, *(f"{SOFTWARE[name]} {version}" for name, version in shown.software.items())])
+    replicates, level = number(config["metrics"]["bootstrap"]["replicates"], "𝐵="), PERCENTILES[1] - PERCENTILES[0]
+    bootstrap = shown.in_units(f"paired {{unit}}-cluster, {replicates}, {level:g}% percentile")
+    shared = _shared(engine=generation["engine"], environment=where, bootstrap=bootstrap, software=software)
+    return {"decoding": chosen, "prompt": prompts, "answer": answers, **shared}
 
 
 def _origin(method: Config, study: str) -> str:
@@ -325,9 +329,7 @@ def percent(fraction: float) -> str:
 def told_apart(texts: Mapping[tuple[str, ...], str]) -> str:
     """Return the first text and, in parentheses, the other texts with the labels that have them.
 
-    Args:
-        texts: Texts by labels, such as (backbone, actor). Only the label that
-            matters is named: the actor's where all backbones agree.
+    Of several labels, such as (backbone, actor), only the one that matters is named: the actor's where backbones agree.
     """
     first, n_labels = next(iter(texts.values())), len(next(iter(texts)))
     texts_by_label: dict[str, set[str]] = {}
