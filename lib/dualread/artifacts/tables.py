@@ -17,11 +17,7 @@ _REASON = "dualread.reason"
 def write_table(path: Path, frame: pl.DataFrame, schema: Schema, *, reason: str | None = None) -> None:
     """Write `frame` as parquet, with its columns in the order of `schema`; equal values give equal bytes.
 
-    Args:
-        path: The file.
-        frame: The rows.
-        schema: What the table must look like.
-        reason: Why the table has no rows, which `reason_of` returns.
+    With `reason`, the table has no rows, and `reason_of` returns why.
 
     Raises:
         ArtifactError: A column is missing, has another dtype, or holds a NaN or a forbidden null.
@@ -32,12 +28,7 @@ def write_table(path: Path, frame: pl.DataFrame, schema: Schema, *, reason: str 
 
 
 def read_table(path: Path, schema: Schema, columns: Collection[str] = ()) -> pl.DataFrame:
-    """Read a table that `write_table` wrote and check it against `schema`.
-
-    Args:
-        path: The file.
-        schema: What the table must look like.
-        columns: Only these columns are read and checked; all if empty.
+    """Read a table that `write_table` wrote and check it against `schema`; of some `columns`, only these.
 
     Raises:
         ArtifactError: The file is missing, truncated or does not follow the schema.
@@ -74,10 +65,7 @@ def reason_of(path: Path) -> str | None:
 def write_rows(folder: Path, rows: Iterable[dict], schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> int:
     """Write rows as <schema>.parquet or, if there are more than `rows_per_part`, as <schema>-00000.parquet, ...
 
-    One part is in the memory at a time.
-
-    Returns:
-        The number of rows.
+    One part is in the memory at a time. The number of rows is returned.
 
     Raises:
         ArtifactError: As `from_rows` and `write_table`.

@@ -51,11 +51,8 @@ def compare(tables: Mapping[str, pl.DataFrame], study: CompareWithPaperSpec) -> 
     """Return one row per cell of the paper, in the paper's order.
 
     Where several of our cells correspond to one cell of the paper, the one that differs most is compared, and `reason`
-    lists all. A mean over other data sets than the paper's is another quantity and is not compared.
-
-    Args:
-        tables: The CSV of each of our tables, all columns as text.
-        study: What the comparison needs to know about the study besides these tables.
+    lists all. A mean over other data sets than the paper's is another quantity and is not compared. The tables are the
+    CSV of each of ours, all columns as text.
     """
     ours: dict[PaperPlace, list[_OurCell]] = defaultdict(list)
     for table, cells in tables.items():

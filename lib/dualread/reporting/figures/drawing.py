@@ -50,25 +50,15 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A finished figure, and one row per drawn value with its full precision; null where the figure has a gap.
+    """A finished figure, and one row per drawn value with its full precision; null where the figure has a gap."""
 
-    Attributes:
-        figure: The first page.
-        values: What is drawn on all pages.
-        further: The other pages.
-    """
-
-    figure: Figure
-    values: pl.DataFrame
-    further: Sequence[Figure] = ()
+    figure: Figure  # the first page
+    values: pl.DataFrame  # what is drawn on all pages
+    further: Sequence[Figure] = ()  # the other pages
 
 
 def refuse_more(figure: str, kind: str, drawn: Sequence[Labeled]) -> None:
-    """Refuse more entries than colors.
-
-    Raises:
-        ConfigError: There are more.
-    """
+    """Raise a ConfigError if there are more entries than colors."""
     if len(drawn) > len(COLORS):
         raise ConfigError(
             f"figures.{figure}.{kind}: {len(drawn)} {kind}, but there are {len(COLORS)} colors. List at most as many."
@@ -94,13 +84,8 @@ def house_style() -> Iterator[None]:
 def save(drawing: Drawing, folder: Path, name: str, *, title: str) -> None:
     """Write <name>.pdf, <name>.png (all pages on one sheet) and <name>.csv. Equal drawings give equal bytes.
 
-    A layout engine runs once per page, so that both files have the same layout; it is then removed from the page.
-
-    Args:
-        drawing: The figure and its values.
-        folder: An existing folder.
-        name: The name of the files, without suffix.
-        title: The title in the files' metadata; it is not drawn.
+    A layout engine runs once per page, so that both files have the same layout; it is then removed from the page. The
+    title is in the files' metadata, and is not drawn.
     """
     pages = [drawing.figure, *drawing.further]
     for page in pages:

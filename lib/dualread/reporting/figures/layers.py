@@ -22,11 +22,7 @@ _CSV = {
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return the panels.
-
-    Args:
-        tables: `metrics`: a metrics table of the study.
-        layout: Its backbones, data sets and methods are drawn; each method reads one layer.
+    """Return the panels of `metrics` for the layout's backbones, data sets and methods, each of which reads one layer.
 
     Raises:
         ConfigError: A method reads no layer.

@@ -31,11 +31,7 @@ _SEEDS = "Mean over seeds. "
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return the curves.
-
-    Args:
-        tables: `answers`: backbone, method, dataset, seed, confidence, correct; one row per answer.
-        layout: Its backbones, data sets and methods are drawn, in its order.
+    """Return the curves of `answers`: backbone, method, dataset, seed, confidence, correct; one row per answer.
 
     Raises:
         ConfigError: There are more methods than lines that can be told apart.

@@ -34,11 +34,7 @@ _GRAY = "#808080"
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return the panels.
-
-    Args:
-        tables: `metrics`: a metrics table of the study.
-        layout: Its backbones, methods and conditions are drawn, of its first data set.
+    """Return the panels of `metrics` for the layout's backbones, methods and conditions, on its first data set.
 
     Raises:
         ConfigError: There are more methods than colors, or no conditions.

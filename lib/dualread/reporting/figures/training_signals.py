@@ -30,11 +30,7 @@ _CSV = {
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return the panels.
-
-    Args:
-        tables: `metrics`: a metrics table of the study.
-        layout: Its backbones and methods are drawn, on its first data set; its actors are those of the methods.
+    """Return the panels of `metrics` for the layout's backbones and methods, on its first data set.
 
     Raises:
         ConfigError: There are more actors than colors, or more kinds of confidence than marks.

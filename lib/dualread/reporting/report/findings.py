@@ -58,19 +58,13 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A method that is tested against a bar.
-
-    Attributes:
-        bars: The bars, stated ones first, and then the other methods that it is tested against.
-        rows: Rows of a contrasts table by backbone, metric and baseline; its own values have no baseline.
-        unit: What is resampled.
-    """
+    """A method that is tested against a bar."""
 
     name: str
     label: str
-    bars: Sequence[Bar]
-    rows: Mapping[tuple[str, str, str | None], Row]
-    unit: str
+    bars: Sequence[Bar]  # stated ones first; then the other methods that it is tested against
+    rows: Mapping[tuple[str, str, str | None], Row]  # by backbone, metric and baseline; own values have no baseline
+    unit: str  # that is resampled
 
     def against(self, *kinds: str) -> list[Bar]:
         """Return the bars of these kinds."""
@@ -117,19 +111,12 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """The findings, at the top of the report.
+    """The findings, at the top of the report."""
 
-    Attributes:
-        place: The label of the in-distribution test set.
-        backbones: {name: label} of the backbones.
-        judged: The methods that are tested against a bar; the first screen is about the first of them.
-        units: What is resampled, by data set; the image of those that are not in it.
-    """
-
-    place: str = ""
-    backbones: Mapping[str, str] = field(default_factory=dict)
-    judged: Sequence[Judged] = ()
-    units: Mapping[str, str] = field(default_factory=dict)
+    place: str = ""  # the label of the in-distribution test set
+    backbones: Mapping[str, str] = field(default_factory=dict)  # {name: label}
+    judged: Sequence[Judged] = ()  # the first screen is about the first of them
+    units: Mapping[str, str] = field(default_factory=dict)  # what is resampled, by data set; by default images
 
     @property
     def headline(self) -> list[str]:
@@ -155,10 +142,7 @@ def find(
 ) -> Findings:
     """Return what a study found on its in-distribution test set.
 
-    Args:
-        contrasts: A contrasts table; None where the study has none.
-        layouts: The layouts of the study's tables (`dualread.schema.tables.Layout`, as mappings).
-        units: As in `Findings`.
+    The layouts are those of its tables (`dualread.schema.tables.Layout`, as mappings); `units` are as in `Findings`.
     """
     units = units or {}
     backbones: dict[str, str] = {}

@@ -16,21 +16,13 @@ INDENT = "\N{EM SPACE}"  # before a label that belongs to the row above
 
 
 class Number(NamedTuple):
-    """A number with the digits that are printed, and its marks.
-
-    Attributes:
-        mean: The number.
-        spread: Its deviation; empty where it has none.
-        is_bold: Whether the mean is bold.
-        short: The initials of the sides with few images, which follow a dagger; empty for no dagger.
-        by_chance: Whether it has a circle: an ECE that calibrated confidences reach by chance.
-    """
+    """A number with the digits that are printed, and its marks."""
 
     mean: str
-    spread: str = ""
-    is_bold: bool = False
-    short: str = ""
-    by_chance: bool = False
+    spread: str = ""  # its deviation; empty where it has none
+    is_bold: bool = False  # the mean alone
+    short: str = ""  # the initials of the sides with few images, which follow a dagger; empty for no dagger
+    by_chance: bool = False  # whether it has a circle: an ECE that calibrated confidences reach by chance
 
 
 class Interval(NamedTuple):
@@ -122,29 +114,17 @@ Line = TableRow | Heading | Gap
 
 @dataclass(frozen=True, kw_only=True)
 class Float:
-    """One table with its caption. Most tables have one float; some have one per backbone.
+    """One table with its caption. Most tables have one float; some have one per backbone."""
 
-    Attributes:
-        name: The table's name; its CSV file has the same.
-        wide: Whether it spans both columns of a two-column page.
-        columns: One letter per column: l, c or r for its alignment, p for a paragraph.
-        head: The rows above the body; may be empty.
-        body: The rows, headings and gaps.
-        caption: Sentences.
-        label: The LaTeX label is tab:<label>; the name by default. Tables with several floats need one per float.
-        specification: The columns as LaTeX specifies them, where that says more than `columns`.
-        small: Whether it is set in smaller type, because its marks would not fit otherwise.
-    """
-
-    name: str
-    wide: bool
-    columns: str
-    head: Sequence[Line]
+    name: str  # of the table, and of its CSV file
+    wide: bool  # whether it spans both columns of a two-column page
+    columns: str  # one letter per column: l, c or r for its alignment, p for a paragraph
+    head: Sequence[Line]  # the rows above the body; may be empty
     body: Sequence[Line]
     caption: str
-    label: str | None = None
-    specification: str | None = None
-    small: bool = False
+    label: str | None = None  # the LaTeX label is tab:<label>; by default the name, which several floats cannot share
+    specification: str | None = None  # the columns as LaTeX specifies them, where that says more than `columns`
+    small: bool = False  # whether it is set in smaller type, because its marks would not fit otherwise
 
 
 def plain(entry: Inline | TwoLines) -> str:

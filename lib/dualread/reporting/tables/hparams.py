@@ -90,12 +90,7 @@ Values = dict[str, dict[tuple[str, ...], Any]]
 
 
 def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
-    """Return the table of hyperparameters.
-
-    Args:
-        data: A table of stage summarize_data.
-        settings: What is printed besides.
-    """
+    """Return the table of hyperparameters; `data` is a table of stage summarize_data."""
     ordered = {
         section: {name: settings.config[section][name] for name in names} for section, names in settings.order.items()
     }
