@@ -17,6 +17,7 @@ from dualread.schema.base import (
     Plugin,
     Positive,
     Prompt,
+    RunSpec,
     Section,
     Share,
     Splits,
@@ -335,12 +336,9 @@ class ReplaySpec(ActorSpec):
     """What divides completions into claims, whose states are stored; None for the states of whole answers."""
 
 
-class GradeSpec(Shard):
+class GradeSpec(Shard, RunSpec):
     """The grades of one shard."""
 
-    backbone: str
-    actor: str
-    seed: int
     contract: Plugin
     """The format of the completions."""
     image: ConfiguredPlugin
@@ -360,15 +358,7 @@ class Service(Requests):
     """Whether it is asked for the log-probabilities of the tokens of its answers."""
 
 
-class GivenSpec(Section):
-    """A stage that reads given answers."""
-
-    backbone: str
-    actor: str
-    seed: int
-
-
-class DescribeServiceSpec(GivenSpec):
+class DescribeServiceSpec(RunSpec):
     """An actor whose answers are given."""
 
     model: str
@@ -377,14 +367,14 @@ class DescribeServiceSpec(GivenSpec):
     """The reason for each method that the study leaves out, because given answers lack what it reads."""
 
 
-class ReadAnswersSpec(GivenSpec):
+class ReadAnswersSpec(RunSpec):
     """The given answers to a shard, or a view of them."""
 
     service: Service
     shard: ShardSpec
 
 
-class ReadLikelihoodsSpec(GivenSpec):
+class ReadLikelihoodsSpec(RunSpec):
     """The likelihood of each given answer of a shard."""
 
     shard: ShardSpec

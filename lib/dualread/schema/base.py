@@ -198,6 +198,14 @@ class DatasetSplit(Section):
     split: str
 
 
+class RunSpec(Section):
+    """The answers of one actor, or what is made of them."""
+
+    backbone: str
+    actor: str
+    seed: int
+
+
 class ModelSpec(Section):
     """A stage that opens a model."""
 

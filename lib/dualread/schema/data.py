@@ -18,6 +18,7 @@ from dualread.schema.base import (
     Plugin,
     Positive,
     Repository,
+    RunSpec,
     Section,
     Sha256,
     Split,
@@ -238,12 +239,8 @@ class ClaimsSpec(Section):
     """What ends the thinking before a report; None where completions do not think."""
 
 
-class ListClaimsSpec(DatasetSplit):
+class ListClaimsSpec(DatasetSplit, RunSpec):
     """The table of the claims of a run's reports on one split, in the place of the table of questions."""
-
-    backbone: str
-    actor: str
-    seed: int
 
 
 class PairDonorsSpec(Section):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from dualread.schema.base import AtLeastOne, Distinct, Listed, Name, Names, Section
+from dualread.schema.base import AtLeastOne, Distinct, Listed, Name, Names, RunSpec, Section
 from dualread.schema.readers import AppliedReader
 
 # What others report besides (`evaluation.answer_metrics.FURTHER_METRICS`): with intervals, and the others.
@@ -74,12 +74,9 @@ class Contrast(Section):
     """The metrics; without it, all. Some have to be named in `metrics.further`, too."""
 
 
-class MethodSpec(Section):
+class MethodSpec(RunSpec):
     """A method on the answers of one actor."""
 
-    backbone: str
-    actor: str
-    seed: int
     method: str
     uncalibrated: Literal[True] | None = None
     """Whether its confidences are ranks of scores, of which only the order counts."""
@@ -202,14 +199,11 @@ class ExportRecordsSpec(Section):
     """The data sets with donor pairs."""
 
 
-class ExportAnswersSpec(Section):
+class ExportAnswersSpec(RunSpec):
     """The answers of one run, as tables that `dualread evaluate` reads."""
 
     study: str
     """The study's name, which seeds the resamples."""
-    backbone: str
-    actor: str
-    seed: int
     methods: Listed[str]
     """The methods whose confidences are in the tables."""
     splits: dict[str, Listed[str]]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dualread.schema.answers import Shard, ShardSpec
-from dualread.schema.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Wire
+from dualread.schema.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, RunSpec, Section, Wire
 from dualread.schema.data import PluginChoice
 from dualread.schema.groups import GroupedBy
 
@@ -88,12 +88,9 @@ class MethodReference(Plugin):
         return {self.module}.union(*(parent.modules for parent in self.parents.values()))
 
 
-class ReaderSpec(Section):
+class ReaderSpec(RunSpec):
     """A reader of one actor."""
 
-    backbone: str
-    actor: str
-    seed: int
     reader: MethodReference
     """The method, its reader, and those that it builds on."""
     views: Listed[str]
