@@ -117,7 +117,8 @@ def _short(text: str | None) -> str | None:
 
 def controls(study: Path, labels: Labels) -> list[Grid]:
     """Return two controls on phantoms, see `described`; none of real images, as nobody knows how hard they are."""
-    tables = [read(path.parent, DIFFICULTY) for path in sorted(study.glob(f"difficulty/*/{MANIFEST_NAME}"))]
+    folders = sorted(path.parent for path in study.glob(f"difficulty/*/{MANIFEST_NAME}"))
+    tables = [read_table(folder / "difficulty.parquet", DIFFICULTY) for folder in folders]
     return described(pl.concat(tables), labels) if tables else []
 
 

@@ -182,7 +182,7 @@ def _training(config: Config, n_questions: int, split: str) -> Values:
 def _words(settings: TrainingSettings, n_questions: int, split: str) -> dict[str, str]:
     """Return what settings of a training mean in words."""
     steps, n = f"{number(settings.steps_over(n_questions))} steps", settings.processes
-    passes = settings.passes and f"{number(settings.passes)} passes over {split} ({steps})"
+    passes = "" if settings.passes is None else f"{number(settings.passes)} passes over {split} ({steps})"
     variants = {
         f"loss {settings.loss_type}": settings.loss_type != "grpo",
         f"advantages scaled by {settings.scale_rewards}": settings.scale_rewards != "group",
