@@ -166,13 +166,6 @@ def test_columns_keep_their_side():
     assert '<td colspan="2">both</td>' in table(TableRow(["x", Over("both", 2)]), columns="lrr")  # centered
 
 
-def test_a_table_is_wide_only_where_asked():
-    parts = {"name": "t", "columns": "lc", "head": [], "body": [], "caption": "c"}
-    assert r"\begin{table*}" in latex_table(Float(wide=True, **parts))
-    narrow = latex_table(Float(wide=False, **parts))
-    assert (r"\begin{table}" in narrow, r"\columnwidth" in narrow, "t.csv" in narrow) == (True, True, True)
-
-
 def test_every_table_has_one_html_table_per_float_and_labels_as_they_were_written():
     for name, found in tables().items():
         assert found.html.count("<table>") == found.tex.count(r"\begin{tabular*}"), name
