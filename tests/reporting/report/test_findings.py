@@ -88,7 +88,7 @@ CASES = {
     "CCG-AUC on few images, however small p": (against_all() + against_all(metric=CCG, short="donor"), ONE),
     "CCG-AUC undefined": ([*against_all(), row(estimate=None, metric="strict_ccg_auc")], ONE),
     "of several contrasts, that of the largest family": (
-        against_all(p=0.3) + [row(name, contrast=f"only_{name}") for name in BARS],
+        against_all(p=0.3) + [row(name, contrast=f"with_{name}_alone") for name in BARS],
         ONE,
     ),
     "what was found comes first": (
