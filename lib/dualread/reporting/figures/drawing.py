@@ -65,6 +65,18 @@ def refuse_more(figure: str, kind: str, drawn: Sequence[Labeled]) -> None:
         )
 
 
+def panels(figure: Figure, rows: Sequence[str], backbones: Sequence[Labeled], xlabel: str = "", **shared: Any) -> Any:
+    """Return a grid of axes: a row per label, and a column per backbone, whose label is its title."""
+    grid = figure.subplots(len(rows), len(backbones), squeeze=False, **shared)
+    for axes, label in zip(grid[:, 0], rows, strict=True):
+        axes.set_ylabel(label, parse_math=False)
+    for axes, backbone in zip(grid[0], backbones, strict=True):
+        axes.set_title(backbone.label, fontweight="bold", parse_math=False)
+    for axes in grid[-1]:
+        axes.set_xlabel(xlabel)
+    return grid
+
+
 def means(runs: pl.DataFrame) -> tuple[Any, Any, Any]:
     """Return the means over runs of estimate, low, and high; None for all where a run has no estimate."""
     if runs.is_empty() or runs["estimate"].null_count():
