@@ -10,6 +10,7 @@ r"""A table as a declaration: what its rows run over, what its columns show, and
 Every cell has a key. Its parts come from where the row stands (`RowContext`) and from what the column adds.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -43,7 +44,7 @@ from dualread.reporting.tables.entries import (
     TableRow,
     TwoLines,
 )
-from dualread.reporting.tables.values import Key, Value, together
+from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import LabeledBackbone, LabeledDataset, LabeledMethod, Layout
 
 SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several seeds"
@@ -270,7 +271,7 @@ class Sheet:
         Raises:
             ArtifactError: Methods of one actor disagree on what they share.
         """
-        values = together(values, self.derived(values, layout))
+        values = ChainMap(values, self.derived(values, layout))  # type: ignore[arg-type]  # nothing writes to it
         first = RowContext(
             values=values,
             layout=layout,

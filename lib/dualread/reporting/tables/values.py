@@ -1,6 +1,6 @@
 """Mean and sample standard deviation over seeds of every value that a table shows: a metric, or a contrast."""
 
-from collections import ChainMap, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean, stdev
@@ -112,11 +112,6 @@ def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], spli
         runs[key := Key(*key)][seed] = _Run(estimate, n, reason)
         seeds_of[key.backbone, key.method].add(seed)
     return Values(dict(runs), {run: (0,) if 0 in had else tuple(seeds[run[0]]) for run, had in seeds_of.items()})
-
-
-def together(*parts: Mapping[Key, Value]) -> Mapping[Key, Value]:
-    """Return all values of `parts` as one mapping, in which the first part that has a value gives it."""
-    return ChainMap(*parts)  # type: ignore[arg-type]  # it only asks to be written to if it is written to
 
 
 def _mean_over_seeds(runs: Mapping[int, _Run], seeds: Sequence[int]) -> Value:
