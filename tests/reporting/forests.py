@@ -1,18 +1,15 @@
 """Rows of a contrasts table as a forest plot needs them: methods `a` and `b`, and nulls `q` and `qa`."""
 
+from dualread.schema.columns import CONTRASTS
+from tests.reporting.tables import contrasts
+
 LABELS = {"a": "Method A", "b": "Method B", "q": "Question", "qa": "Question and answer"}
 
 
 def own(method, estimate, metric="auroc", **columns):
     """A method's own value, with an interval of .1 on either side."""
-    ends = {"low": None, "high": None} if estimate is None else {"low": estimate - 0.1, "high": estimate + 0.1}
-    return {
-        "study": "s", "backbone": "tiny", "contrast": None, "dataset": "slake", "split": "test", "metric": metric,
-        "method": method, "baseline": None, "estimate": estimate, "seed_std": None, "n_seeds": 1, **ends,
-        "low_retrained": None, "high_retrained": None, "n": 60, "n_clusters": 40, "n_undefined": 0, "short": None,
-        "reason": "seed 17: one class only" if estimate is None else None, "p": None, "p_at_most": None,
-        "p_retrained": None, **columns,
-    }  # fmt: skip
+    known = {"n_seeds": 1, "n": 60, "n_clusters": 40, "n_undefined": 0}
+    return dict.fromkeys(CONTRASTS.columns) | contrasts.row(method, metric, estimate, **known | columns)
 
 
 def minus(method, null, p, estimate=0.1, **columns):

@@ -1,6 +1,6 @@
 import pytest
 
-from dualread.artifacts.tables import read_table, write_parts
+from dualread.artifacts.tables import read_table, write_rows
 from dualread.errors import ArtifactError
 from dualread.models.images.base import rows_shown
 from dualread.schema.answers import GradeSpec
@@ -86,7 +86,7 @@ def test_generations_in_parts_give_the_same_grades(tmp_path, inputs):
     whole = shards.read(inputs["generations"], "generations")
     for name in ("parts", "one", "two"):
         (tmp_path / name).mkdir()
-    write_parts(tmp_path / "parts", whole, GENERATIONS, rows_per_part=3)
+    write_rows(tmp_path / "parts", whole.to_dicts(), GENERATIONS, rows_per_part=3)
     grade.compute(SPEC, inputs, tmp_path / "one")
     grade.compute(SPEC, {**inputs, "generations": tmp_path / "parts"}, tmp_path / "two")
     assert shards.read(tmp_path / "two", "graded").equals(shards.read(tmp_path / "one", "graded"))

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from dualread.artifacts.tables import from_rows, write_parts
+from dualread.artifacts.tables import write_rows
 from dualread.errors import ArtifactError
 from dualread.schema.columns import GENERATIONS
 from dualread.stages._views import read_views
@@ -21,7 +21,7 @@ def read(folder, *completions):
         generation(sample_id, text, **of_view, sample_index=index) | {"token_log_probs": [log_prob]}
         for sample_id, index, text, log_prob in completions
     ]
-    write_parts(folder, from_rows(rows, GENERATIONS), GENERATIONS, rows_per_part=3)
+    write_rows(folder, rows, GENERATIONS, rows_per_part=3)
     return read_views(["samples"], {"samples": folder}, Answers, where="here")[0]
 
 

@@ -17,11 +17,7 @@ _REASON = "dualread.reason"
 def write_table(path: Path, frame: pl.DataFrame, schema: Schema, *, reason: str | None = None) -> None:
     """Write `frame` as parquet, with its columns in the order of `schema`; equal values give equal bytes.
 
-    Args:
-        path: The file.
-        frame: The rows.
-        schema: What the table must look like.
-        reason: Why the table has no rows, which `reason_of` returns.
+    With `reason`, the table has no rows, and `reason_of` returns why.
 
     Raises:
         ArtifactError: A column is missing, has another dtype, or holds a NaN or a forbidden null.
@@ -32,12 +28,7 @@ def write_table(path: Path, frame: pl.DataFrame, schema: Schema, *, reason: str 
 
 
 def read_table(path: Path, schema: Schema, columns: Collection[str] = ()) -> pl.DataFrame:
-    """Read a table that `write_table` wrote and check it against `schema`.
-
-    Args:
-        path: The file.
-        schema: What the table must look like.
-        columns: Only these columns are read and checked; all if empty.
+    """Read a table that `write_table` wrote and check it against `schema`; of some `columns`, only these.
 
     Raises:
         ArtifactError: The file is missing, truncated or does not follow the schema.
@@ -71,21 +62,10 @@ def reason_of(path: Path) -> str | None:
         return None
 
 
-def write_parts(folder: Path, frame: pl.DataFrame, schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> None:
-    """Write `frame` as <schema>.parquet or, if it has more than `rows_per_part` rows, as <schema>-00000.parquet, ...
-
-    Raises:
-        ArtifactError: As `write_table`.
-    """
-    if len(frame) <= rows_per_part:
-        write_table(folder / f"{schema.name}.parquet", frame, schema)
-        return
-    for number, part in enumerate(frame.iter_slices(rows_per_part)):
-        write_table(folder / f"{schema.name}-{number:05d}.parquet", part, schema)
-
-
 def write_rows(folder: Path, rows: Iterable[dict], schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> int:
-    """Write what `write_parts` writes of these rows, with one part in the memory at a time; return their number.
+    """Write rows as <schema>.parquet or, if there are more than `rows_per_part`, as <schema>-00000.parquet, ...
+
+    One part is in the memory at a time. The number of rows is returned.
 
     Raises:
         ArtifactError: As `from_rows` and `write_table`.
@@ -99,7 +79,7 @@ def write_rows(folder: Path, rows: Iterable[dict], schema: Schema, *, rows_per_p
 
 
 class RowWriter:
-    """Writes what `write_parts` writes, of rows that come one by one; the last part is written by `close`."""
+    """Writes what `write_rows` writes, of rows that come one by one; the last part is written by `close`."""
 
     def __init__(self, folder: Path, schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> None:
         self._folder, self._schema, self._most = folder, schema, rows_per_part
@@ -132,7 +112,7 @@ class RowWriter:
 
 
 def read_parts(folder: Path, schema: Schema, columns: Collection[str] = ()) -> pl.DataFrame:
-    """Read what `write_parts` wrote, with the rows in the same order; only these columns if there are any.
+    """Read what `write_rows` wrote, with the rows in the same order; only these columns if there are any.
 
     Raises:
         ArtifactError: As `each_part`.
@@ -141,7 +121,7 @@ def read_parts(folder: Path, schema: Schema, columns: Collection[str] = ()) -> p
 
 
 def each_part(folder: Path, schema: Schema, columns: Collection[str] = ()) -> Iterator[pl.DataFrame]:
-    """Yield the tables that `write_parts` wrote, one after the other, with only these columns if there are any.
+    """Yield the tables that `write_rows` wrote, one after the other, with only these columns if there are any.
 
     Raises:
         ArtifactError: There is no such table, a part before the last is missing, or `read_table` refuses one.

@@ -8,11 +8,12 @@ deviation that is printed as .000.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
 from dualread.reporting.tables.published import OOD_MEMBERS, PaperPlace, Printed, place_of, published_cells
+from dualread.schema.metrics import CompareWithPaperSpec
 
 # Each cell of the paper gets exactly one verdict. Our deviation is shown, but has no influence.
 VERDICTS = {
@@ -36,25 +37,7 @@ _CSV = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class ComparedStudy:
-    """What the comparison needs to know about a study besides its tables.
-
-    Attributes:
-        name: The study's name.
-        backbones: The config names of its backbones.
-        actors: The actor whose answers each method judges.
-        members: The data sets behind the means ood6 and ood_ccg.
-    """
-
-    name: str
-    backbones: Sequence[str]
-    actors: Mapping[str, str]
-    members: Mapping[str, Sequence[str]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _OurCell:
+class _OurCell(NamedTuple):
     """One of our cells in the paper's unit and sign; `name` distinguishes it from others at the same place."""
 
     name: str
@@ -64,15 +47,12 @@ class _OurCell:
     reason: str | None
 
 
-def compare(tables: Mapping[str, pl.DataFrame], study: ComparedStudy) -> pl.DataFrame:
+def compare(tables: Mapping[str, pl.DataFrame], study: CompareWithPaperSpec) -> pl.DataFrame:
     """Return one row per cell of the paper, in the paper's order.
 
     Where several of our cells correspond to one cell of the paper, the one that differs most is compared, and `reason`
-    lists all. A mean over other data sets than the paper's is another quantity and is not compared.
-
-    Args:
-        tables: The CSV of each of our tables, all columns as text.
-        study: The study of these tables.
+    lists all. A mean over other data sets than the paper's is another quantity and is not compared. The tables are the
+    CSV of each of ours, all columns as text.
     """
     ours: dict[PaperPlace, list[_OurCell]] = defaultdict(list)
     for table, cells in tables.items():
@@ -98,7 +78,7 @@ def verdict(printed: Printed, ours: float, digits: int) -> str:
     return f"within {n} SD" if n else "beyond 2 SD"
 
 
-def _is_same_mean(dataset: str, study: ComparedStudy) -> bool:
+def _is_same_mean(dataset: str, study: CompareWithPaperSpec) -> bool:
     return dataset not in OOD_MEMBERS or set(study.members[dataset]) == set(OOD_MEMBERS[dataset])
 
 
@@ -113,7 +93,7 @@ def _as_ours(table: str, cell: Mapping[str, str | None], factor: float) -> _OurC
     )
 
 
-def _row(place: PaperPlace, printed: Printed, candidates: Sequence[_OurCell], study: ComparedStudy) -> tuple:
+def _row(place: PaperPlace, printed: Printed, candidates: Sequence[_OurCell], study: CompareWithPaperSpec) -> tuple:
     if not candidates:
         return (*place, *printed, *[None] * 5, "not in this study", _why_missing(place, study))
     ours = max(candidates, key=lambda cell: float("inf") if cell.mean is None else abs(cell.mean - printed.mean))
@@ -134,7 +114,7 @@ def _row(place: PaperPlace, printed: Printed, candidates: Sequence[_OurCell], st
     return (*place, *printed, ours.mean, ours.std, ours.n_seeds, difference, in_stds, told, reason)
 
 
-def _why_missing(place: PaperPlace, study: ComparedStudy) -> str:
+def _why_missing(place: PaperPlace, study: CompareWithPaperSpec) -> str:
     if place.backbone and place.backbone not in study.backbones:
         return f"no backbone {place.backbone}"
     mean = place.quantity.dataset

@@ -66,8 +66,7 @@ def filled_means(nulls: Sequence[str]) -> str:
 def judged(differences: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """Return by method p, p_retrained and above: the largest adjusted p-values of its differences from the nulls.
 
-    Args:
-        differences: Rows of one measure with the columns of a contrasts table, each a method minus a null.
+    The differences are rows of one measure with the columns of a contrasts table, each a method minus a null.
     """
     p_values = [None if row["p"] is None else P(row["p"], at_most=bool(row["p_at_most"])) for row in differences]
     retrained = [None if (p := row["p_retrained"]) is None else P(p, at_most=False) for row in differences]
@@ -101,12 +100,12 @@ def rows_of(
     limit: Row | None = None,
     **names: str,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `VALUES` of one plot.
+    """Yield the rows of `VALUES` of one plot of the methods in `labels`, in their order.
 
     Args:
         estimates: The values of the methods: metric, method, estimate, low, high, and what else of `VALUES` is known.
         differences: Each method minus each null, with the columns of a contrasts table; empty without nulls.
-        labels: {method: label}, in the order of the plot; methods that are not in it are not shown.
+        labels: {method: label}.
         limit: The AUROC of what the image alone can tell at most, where it is known.
         names: study, backbone, dataset.
     """
@@ -131,10 +130,8 @@ def rows_of(
 def rows_of_groups(rows: Iterable[Row], labels: Mapping[str, str], **names: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of `VALUES` of one plot of groups of answers, of those that have an interval.
 
-    Args:
-        rows: As from `evaluation.subgroups.by_group`, of one column, with the method of each.
-        labels: {method: what stands before its groups}.
-        names: study, backbone, dataset.
+    The rows are those of `evaluation.subgroups.by_group`, of one column, with the method of each; its label stands
+    before its groups. The names are study, backbone, dataset.
     """
     shown = [
         {**row, "low_retrained": row["simultaneous_low"], "high_retrained": row["simultaneous_high"]}
@@ -156,23 +153,14 @@ def scale(values: pl.DataFrame) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A value in a plot of a page; places are percent of the width.
+    """A value in a plot of a page; places are percent of the width."""
 
-    Attributes:
-        text: The value, or a dash.
-        note: The interval, and what is to be known of it.
-        at: Where the value is; None for no value.
-        inner: Where the interval begins, and its width; None for no interval.
-        outer: The same of the interval for retrained actors.
-        kind: Classes for the style: above, few.
-    """
-
-    text: str
-    note: str
-    at: float | None = None
-    inner: tuple[float, float] | None = None
-    outer: tuple[float, float] | None = None
-    kind: str = ""
+    text: str  # the value, or a dash
+    note: str  # the interval, and what is to be known of it
+    at: float | None = None  # where the value is; None for no value
+    inner: tuple[float, float] | None = None  # where the interval begins, and its width; None for no interval
+    outer: tuple[float, float] | None = None  # the same of the interval for retrained actors
+    kind: str = ""  # classes for the style: above, few
 
 
 @dataclass(frozen=True, kw_only=True)

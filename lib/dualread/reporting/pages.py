@@ -24,19 +24,12 @@ Row = Sequence[str | int | None]
 
 
 class Grid(NamedTuple):
-    """A plain table of a page; the first column names the row.
-
-    Attributes:
-        caption: Plain text.
-        columns: Their headings.
-        rows: One text or count per column each; None is a dash.
-        right: Positions of the columns with numbers, which are aligned to the right.
-    """
+    """A plain table of a page; the first column names the row."""
 
     caption: str
-    columns: Sequence[str]
-    rows: Sequence[Row]
-    right: Collection[int] = ()
+    columns: Sequence[str]  # their headings
+    rows: Sequence[Row]  # one text or count per column each; None is a dash
+    right: Collection[int] = ()  # positions of the columns with numbers, which are aligned to the right
 
 
 def environment(folder: Path) -> Environment:

@@ -17,6 +17,7 @@ from dualread.schema.base import (
     Plugin,
     Positive,
     Prompt,
+    RunSpec,
     Section,
     Share,
     Splits,
@@ -127,8 +128,7 @@ class Generation(Section):
 class ChosenImage(ConfiguredPlugin):
     """An image change as specs name it."""
 
-    role: str | None = None
-    """The role of the images that it changes; None for all images of a question."""
+    role: str | None = None  # the role of the images that it changes; None for all images of a question
 
 
 class ImageChange(Section):
@@ -259,8 +259,7 @@ class Shard(Section):
 
     dataset: str
     split: str
-    condition: str
-    """The condition; for a view of its answers, the condition and the view: "original/p_true"."""
+    condition: str  # the condition; for a view of its answers, the condition and the view: "original/p_true"
 
     @property
     def name(self) -> str:
@@ -271,28 +270,23 @@ class Shard(Section):
 class ShardSpec(Shard):
     """What an actor is shown and asked; generation and replay of a shard have it in common."""
 
-    image: ChosenImage
-    """What is shown: the image change of the condition, or of a view that has one."""
+    image: ChosenImage  # what is shown: the image change of the condition, or of a view that has one
     prompt: Prompt
-    decoding: Decoding | None = None
-    """How completions are drawn; None where choices are scored."""
-    choices: Choices | None = None
-    """The completions whose likelihood is computed."""
+    decoding: Decoding | None = None  # how completions are drawn; None where choices are scored
+    choices: Choices | None = None  # the completions whose likelihood is computed
+    # The condition whose committed completions are forced here; None if the shard has its own.
     completions: str | None = None
-    """The condition whose committed completions are forced here; None if the shard has its own."""
+    # For a view with an image change of its own, that of its condition, to which the view's is applied.
     shows: ChosenImage | None = None
-    """For a view with an image change of its own, that of its condition, to which the view's is applied."""
-    draws: int | None = None
-    """How often the image change is drawn for each question; None for once."""
+    draws: int | None = None  # how often the image change is drawn for each question; None for once
+    # Depths of the layers whose states a view gives; None for the states that a replay gives.
     layers: Listed[Share] | None = None
-    """Depths of the layers whose states a view gives; None for the states that a replay gives."""
-    measure: ConfiguredPlugin | None = None
-    """What a view measures in place of states."""
+    measure: ConfiguredPlugin | None = None  # what a view measures in place of states
+    # How the committed completions are parsed, for a prompt that contains the answer. Questions whose completion has no
+    # answer are not asked.
     answer_contract: Plugin | None = None
-    """How the committed completions are parsed, for a prompt that contains the answer. Questions whose completion has
-    no answer are not asked."""
+    # What ends the thinking of the committed completions before their answer; None where they do not think.
     thinking_ends: str | None = None
-    """What ends the thinking of the committed completions before their answer; None where they do not think."""
 
     @property
     def is_greedy(self) -> bool:
@@ -316,10 +310,8 @@ class GenerateSpec(ActorSpec):
     """An actor's answers to a shard, or a view of them."""
 
     shard: ShardSpec
-    engine: ConfiguredPlugin
-    """The plugin that generates."""
-    states: PassReading | None = None
-    """What is read of the answers' states while they are made; None for nothing."""
+    engine: ConfiguredPlugin  # the plugin that generates
+    states: PassReading | None = None  # what is read of the answers' states while they are made; None for nothing
 
 
 class ReplaySpec(ActorSpec):
@@ -327,64 +319,45 @@ class ReplaySpec(ActorSpec):
 
     shard: ShardSpec
     replay: Replay
-    optional_tensors: Listed[str] | None = None
-    """Those of `OPTIONAL_TENSORS` that are stored; None for none."""
+    optional_tensors: Listed[str] | None = None  # those of `OPTIONAL_TENSORS` that are stored; None for none
+    # What the generation has read, so that a sample alone is replayed; None if all of them are.
     states: PassReading | None = None
-    """What the generation has read, so that a sample alone is replayed; None if all of them are."""
+    # What divides completions into claims, whose states are stored; None for the states of whole answers.
     spans: ConfiguredPlugin | None = None
-    """What divides completions into claims, whose states are stored; None for the states of whole answers."""
 
 
-class GradeSpec(Shard):
+class GradeSpec(Shard, RunSpec):
     """The grades of one shard."""
 
-    backbone: str
-    actor: str
-    seed: int
-    contract: Plugin
-    """The format of the completions."""
-    image: ConfiguredPlugin
-    """Which image was shown; its reference answers count."""
-    completions: str | None = None
-    """The condition whose completions are forced here; None if the shard has its own."""
-    claims: ClaimsSpec | None = None
-    """How claims are graded in the place of answers; None where answers are."""
+    contract: Plugin  # the format of the completions
+    image: ConfiguredPlugin  # which image was shown; its reference answers count
+    completions: str | None = None  # the condition whose completions are forced here; None if the shard has its own
+    claims: ClaimsSpec | None = None  # how claims are graded in the place of answers; None where answers are
 
 
 class Service(Requests):
     """The service that answers."""
 
-    model: str
-    """The name by which it knows the model."""
-    log_probs: bool
-    """Whether it is asked for the log-probabilities of the tokens of its answers."""
+    model: str  # the name by which it knows the model
+    log_probs: bool  # whether it is asked for the log-probabilities of the tokens of its answers
 
 
-class GivenSpec(Section):
-    """A stage that reads given answers."""
-
-    backbone: str
-    actor: str
-    seed: int
-
-
-class DescribeServiceSpec(GivenSpec):
+class DescribeServiceSpec(RunSpec):
     """An actor whose answers are given."""
 
-    model: str
-    """The name by which the service knows the model."""
+    model: str  # the name by which the service knows the model
+    # The reason for each method that the study leaves out, because given answers lack what it reads.
     left_out: dict[str, str]
-    """The reason for each method that the study leaves out, because given answers lack what it reads."""
 
 
-class ReadAnswersSpec(GivenSpec):
+class ReadAnswersSpec(RunSpec):
     """The given answers to a shard, or a view of them."""
 
     service: Service
     shard: ShardSpec
 
 
-class ReadLikelihoodsSpec(GivenSpec):
+class ReadLikelihoodsSpec(RunSpec):
     """The likelihood of each given answer of a shard."""
 
     shard: ShardSpec

@@ -268,12 +268,9 @@ class Backbone(Section):
 class PretrainBaseSpec(ModelSpec):
     """A base that is pretrained from scratch."""
 
-    seed: int
-    """The seed of weights and batches."""
-    pool: ConfiguredPlugin
-    """What it is trained on."""
-    architecture: ConfiguredPlugin
-    """What it is built of: the module, and the sizes that its `create` needs."""
+    seed: int  # the seed of weights and batches
+    pool: ConfiguredPlugin  # what it is trained on
+    architecture: ConfiguredPlugin  # what it is built of: the module, and the sizes that its `create` needs
     training: Pretraining
     reported: PretrainingReport
 
@@ -281,40 +278,32 @@ class PretrainBaseSpec(ModelSpec):
 class AdapterSpec(Section):
     """An adapter that was trained elsewhere."""
 
-    repository: Repository | None = None
-    """Where it is on the hub; None if the folder is an input."""
-    base: str | None = None
-    """The repository that its base comes from; None if it comes from none."""
+    repository: Repository | None = None  # where it is on the hub; None if the folder is an input
+    base: str | None = None  # the repository that its base comes from; None if it comes from none
 
 
 class CopyCheckpointSpec(Section):
     """A checkpoint that was trained elsewhere."""
 
-    model: Wire
-    """The settings with which it is opened."""
-    repository: Repository | None = None
-    """Where it is on the hub; None if the folder is an input."""
-    adapter: AdapterSpec | None = None
-    """What is merged into it; None if nothing is."""
+    model: Wire  # the settings with which it is opened
+    repository: Repository | None = None  # where it is on the hub; None if the folder is an input
+    adapter: AdapterSpec | None = None  # what is merged into it; None if nothing is
 
 
 class ProbeCheckpointSpec(ModelSpec):
     """Experiments with a checkpoint."""
 
+    # What samples for the trainings that read the facts, where that has an environment of its own.
     rollouts: Plugin | None = None
-    """What samples for the trainings that read the facts, where that has an environment of its own."""
 
 
 class TrainActorSpec(ActorSpec):
     """An actor that is trained from a base."""
 
-    examples: DatasetSplit
-    """The questions that it learns from."""
+    examples: DatasetSplit  # the questions that it learns from
     training: Plugin
     reward: Plugin
-    contract: Plugin
-    """The format of the completions that the reward judges."""
+    contract: Plugin  # the format of the completions that the reward judges
     prompt: Prompt
     settings: Wire
-    rollouts: Plugin | None = None
-    """What samples the completions in place of the trained model's own loop."""
+    rollouts: Plugin | None = None  # what samples the completions in place of the trained model's own loop

@@ -170,8 +170,7 @@ class Repository(Section):
 class Plugin(Section):
     """A plugin; the key of a result covers the code of every `module` in its spec."""
 
-    module: str
-    """Its module below `dualread`, such as "readers.psr"."""
+    module: str  # its module below `dualread`, such as "readers.psr"
 
 
 class ConfiguredPlugin(Plugin):
@@ -183,12 +182,9 @@ class ConfiguredPlugin(Plugin):
 class Prompt(Section):
     """A prompt; the key of a result covers the text of every `file` in its spec."""
 
-    name: str
-    """Its name in the config."""
-    file: str
-    """Its file below `lib/dualread`."""
-    hints: Plugin | None = None
-    """What finds a wrong answer to each question, for a prompt with a hint."""
+    name: str  # its name in the config
+    file: str  # its file below `lib/dualread`
+    hints: Plugin | None = None  # what finds a wrong answer to each question, for a prompt with a hint
 
 
 class DatasetSplit(Section):
@@ -198,13 +194,20 @@ class DatasetSplit(Section):
     split: str
 
 
+class RunSpec(Section):
+    """The answers of one actor, or what is made of them."""
+
+    backbone: str
+    actor: str
+    seed: int
+
+
 class ModelSpec(Section):
     """A stage that opens a model."""
 
-    backbone: str
-    """The backbone's name in the config."""
+    backbone: str  # the backbone's name in the config
+    # The backbone's settings. Only where the model answers or answers are replayed, they may quantize it.
     model: Wire
-    """The backbone's settings. Only where the model answers or answers are replayed, they may quantize it."""
 
 
 class ActorSpec(ModelSpec):
@@ -212,8 +215,7 @@ class ActorSpec(ModelSpec):
 
     actor: str
     seed: int
-    same_as: str | None = None
-    """The actor whose checkpoint is opened, if it is another one."""
+    same_as: str | None = None  # the actor whose checkpoint is opened, if it is another one
 
 
 class NoSpec(Section):

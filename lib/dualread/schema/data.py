@@ -18,6 +18,7 @@ from dualread.schema.base import (
     Plugin,
     Positive,
     Repository,
+    RunSpec,
     Section,
     Sha256,
     Split,
@@ -186,27 +187,22 @@ class DrawPhantomSpec(Section):
     """A phantom hospital."""
 
     name: str
-    writer: Plugin
-    """The plugin that writes the official files."""
+    writer: Plugin  # the plugin that writes the official files
     phantom: Phantom
 
 
 class DownloadFiles(Repository):
     """Files of a repository."""
 
-    files: Listed[str]
-    """Patterns of their names."""
+    files: Listed[str]  # patterns of their names
 
 
 class DownloadDatasetSpec(Section):
     """The official files of a data set."""
 
-    loader: str
-    """The name of the data set's plugin, whose TERMS messages quote."""
-    source: DownloadFiles | None = None
-    """What to download; None if the files have to be put into `folder` by hand."""
-    folder: str | None = None
-    """The folder in which the files were expected."""
+    loader: str  # the name of the data set's plugin, whose TERMS messages quote
+    source: DownloadFiles | None = None  # what to download; None if the files have to be put into `folder` by hand
+    folder: str | None = None  # the folder in which the files were expected
 
 
 class BuildManifestSpec(Section):
@@ -219,14 +215,12 @@ class BuildManifestSpec(Section):
     roles: Role | dict[str, Fraction]
     seed: int
     select: Select | None = None
-    expect_sha256: str | None = None
-    """The digest that the manifest must have; None for any."""
+    expect_sha256: str | None = None  # the digest that the manifest must have; None for any
+    # How many bits of 16-bit gray images count where the file does not say it; None refuses dark ones.
     bits: int | None = None
-    """How many bits of 16-bit gray images count where the file does not say it; None refuses dark ones."""
+    # Three windows [low, high] of Hounsfield units through which CT is shown; None shows what the file says.
     ct_windows: CtWindows | None = None
-    """Three windows [low, high] of Hounsfield units through which CT is shown; None shows what the file says."""
-    resample: Unit = "cluster"
-    """Whether patients are clusters, or every image is its own."""
+    resample: Unit = "cluster"  # whether patients are clusters, or every image is its own
 
 
 class ClaimsSpec(Section):
@@ -234,16 +228,11 @@ class ClaimsSpec(Section):
 
     spans: ConfiguredPlugin
     labels: ConfiguredPlugin
-    thinking_ends: str | None = None
-    """What ends the thinking before a report; None where completions do not think."""
+    thinking_ends: str | None = None  # what ends the thinking before a report; None where completions do not think
 
 
-class ListClaimsSpec(DatasetSplit):
+class ListClaimsSpec(DatasetSplit, RunSpec):
     """The table of the claims of a run's reports on one split, in the place of the table of questions."""
-
-    backbone: str
-    actor: str
-    seed: int
 
 
 class PairDonorsSpec(Section):
@@ -251,7 +240,6 @@ class PairDonorsSpec(Section):
 
     dataset: str
     split: str
+    # The columns in which source and donor must agree. Data sets that name their donors do not use them.
     match_on: list[Column]
-    """The columns in which source and donor must agree. Data sets that name their donors do not use them."""
-    role: str | None = None
-    """The role of the images that are exchanged; None for all images."""
+    role: str | None = None  # the role of the images that are exchanged; None for all images

@@ -62,8 +62,6 @@ class Groups(Section):
 class GroupAnswersSpec(DatasetSplit):
     """Which answers of one shard mean the same."""
 
-    condition: str
-    """The condition and the view: "original/meaning"."""
+    condition: str  # the condition and the view: "original/meaning"
     groups: Groups
-    grader: Plugin | None = None
-    """What a judge is asked."""
+    grader: Plugin | None = None  # what a judge is asked

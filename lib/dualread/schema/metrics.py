@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from dualread.schema.base import AtLeastOne, Distinct, Listed, Name, Names, Section
+from dualread.schema.base import AtLeastOne, Distinct, Listed, Name, Names, RunSpec, Section
 from dualread.schema.readers import AppliedReader
 
 # What others report besides (`evaluation.answer_metrics.FURTHER_METRICS`): with intervals, and the others.
@@ -74,15 +74,12 @@ class Contrast(Section):
     """The metrics; without it, all. Some have to be named in `metrics.further`, too."""
 
 
-class MethodSpec(Section):
+class MethodSpec(RunSpec):
     """A method on the answers of one actor."""
 
-    backbone: str
-    actor: str
-    seed: int
     method: str
+    # Whether its confidences are ranks of scores, of which only the order counts.
     uncalibrated: Literal[True] | None = None
-    """Whether its confidences are ranks of scores, of which only the order counts."""
 
     @property
     def run(self) -> dict[str, str | int]:
@@ -93,30 +90,25 @@ class MethodSpec(Section):
 class ComputeMetricsSpec(MethodSpec):
     """The metrics of a method."""
 
-    study: str
-    """The study's name, which seeds the resamples."""
-    splits: dict[str, Listed[str]]
-    """The splits of each data set."""
+    study: str  # the study's name, which seeds the resamples
+    splits: dict[str, Listed[str]]  # the splits of each data set
     metrics: Metrics
+    # The view that has the probabilities of each question's choices; None for no answer sets.
     choices: str | None = None
-    """The view that has the probabilities of each question's choices; None for no answer sets."""
+    # The columns of questions by whose values answer sets are counted, too; None for none.
     subgroups: Listed[str] | None = None
-    """The columns of questions by whose values answer sets are counted, too; None for none."""
-    thresholds_from: str
-    """One of `splits`, as "<dataset>/<split>", on which the thresholds are chosen."""
+    thresholds_from: str  # one of `splits`, as "<dataset>/<split>", on which the thresholds are chosen
 
 
 class MeasureSubgroupsSpec(MethodSpec):
     """The metrics of groups of the test answers."""
 
-    study: str
-    """The study's name, which seeds the resamples."""
-    subgroups: Listed[str]
-    """The columns of questions whose values are groups."""
+    study: str  # the study's name, which seeds the resamples
+    subgroups: Listed[str]  # the columns of questions whose values are groups
     datasets: Listed[str]
     metrics: Metrics
+    # The one of `datasets` whose validation answers choose certified thresholds, which are for its test answers.
     thresholds_from: str
-    """The one of `datasets` whose validation answers choose certified thresholds, which are for its test answers."""
 
 
 class MeasureCostsSpec(MethodSpec):
@@ -124,25 +116,20 @@ class MeasureCostsSpec(MethodSpec):
 
     dataset: str
     split: str
-    samples: dict[str, int]
-    """How many completions of a view are read, of views of which not all are."""
+    samples: dict[str, int]  # how many completions of a view are read, of views of which not all are
+    # How often each view draws its image, each time for one prompt; of views that draw several.
     draws: dict[str, int] | None = None
-    """How often each view draws its image, each time for one prompt; of views that draw several."""
-    passes: dict[str, int] | None = None
-    """How many passes over an answer each view takes; of views with a measure."""
+    passes: dict[str, int] | None = None  # how many passes over an answer each view takes; of views with a measure
+    # Where the states that it reads come from: the pass that made the answers; None if from a replay, or for none.
     states: Literal["generation"] | None = None
-    """Where the states that it reads come from: the pass that made the answers; None if from a replay, or for none."""
-    transfer: AppliedReader | None = None
-    """The reader, if it is fitted on the answers of another actor or seed."""
+    transfer: AppliedReader | None = None  # the reader, if it is fitted on the answers of another actor or seed
 
 
 class OodMeans(Section):
     """The means over OOD data sets."""
 
-    ood: Listed[str]
-    """The members of ood6, the mean over metrics of answers."""
-    ood_ccg: Listed[str]
-    """The members of ood_ccg, the mean over metrics of donor pairs."""
+    ood: Listed[str]  # the members of ood6, the mean over metrics of answers
+    ood_ccg: Listed[str]  # the members of ood_ccg, the mean over metrics of donor pairs
 
     @property
     def members(self) -> dict[str, Listed[str]]:
@@ -159,13 +146,10 @@ class ContrastSpec(Section):
 
     name: str
     method: str
-    baselines: Listed[str]
-    """The methods with which it is compared."""
-    datasets: Listed[str]
-    """Data sets, or means over data sets."""
+    baselines: Listed[str]  # the methods with which it is compared
+    datasets: Listed[str]  # data sets, or means over data sets
     split: str
-    metrics: Listed[str] | None = None
-    """The metrics that are compared; None for all that have replicates."""
+    metrics: Listed[str] | None = None  # the metrics that are compared; None for all that have replicates
 
 
 class CompareMethodsSpec(OodMeans):
@@ -178,48 +162,33 @@ class CompareMethodsSpec(OodMeans):
 class MeasureDifficultySpec(Section):
     """The true difficulty of the images of a data set, and the methods that judge one actor's answers to them."""
 
-    study: str
-    """The study's name, which seeds the resamples."""
+    study: str  # the study's name, which seeds the resamples
     dataset: str
     split: str
     actor: str
-    seeds: dict[str, Listed[int]]
-    """The seeds of each backbone."""
-    methods: Listed[str]
-    """All methods, with the nulls."""
-    nulls: Listed[str]
-    """The methods that see no image."""
-    replicates: int
-    """The number of resamples."""
+    seeds: dict[str, Listed[int]]  # the seeds of each backbone
+    methods: Listed[str]  # all methods, with the nulls
+    nulls: Listed[str]  # the methods that see no image
+    replicates: int  # the number of resamples
 
 
 class ExportRecordsSpec(Section):
     """The two records that the reported numbers rest on."""
 
-    domains: Listed[str]
-    """The data sets of the study."""
-    ccg_domains: Listed[str]
-    """The data sets with donor pairs."""
+    domains: Listed[str]  # the data sets of the study
+    ccg_domains: Listed[str]  # the data sets with donor pairs
 
 
-class ExportAnswersSpec(Section):
+class ExportAnswersSpec(RunSpec):
     """The answers of one run, as tables that `dualread evaluate` reads."""
 
-    study: str
-    """The study's name, which seeds the resamples."""
-    backbone: str
-    actor: str
-    seed: int
-    methods: Listed[str]
-    """The methods whose confidences are in the tables."""
-    splits: dict[str, Listed[str]]
-    """The splits of each data set."""
-    replicates: int
-    """The number of resamples behind the study's intervals."""
-    uncalibrated: Listed[str] | None = None
-    """Those of them that have scores, and no confidences."""
+    study: str  # the study's name, which seeds the resamples
+    methods: Listed[str]  # the methods whose confidences are in the tables
+    splits: dict[str, Listed[str]]  # the splits of each data set
+    replicates: int  # the number of resamples behind the study's intervals
+    uncalibrated: Listed[str] | None = None  # those of them that have scores, and no confidences
+    # Further columns of the table of questions, whose values are groups of answers.
     subgroups: Listed[str] | None = None
-    """Further columns of the table of questions, whose values are groups of answers."""
 
 
 class CompareWithPaperSpec(OodMeans):
@@ -227,5 +196,4 @@ class CompareWithPaperSpec(OodMeans):
 
     study: str
     backbones: Listed[str]
-    actors: dict[str, str]
-    """The actor of each method."""
+    actors: dict[str, str]  # the actor of each method

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dualread.schema.answers import Shard, ShardSpec
-from dualread.schema.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Wire
+from dualread.schema.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, RunSpec, Section, Wire
 from dualread.schema.data import PluginChoice
 from dualread.schema.groups import GroupedBy
 
@@ -88,18 +88,12 @@ class MethodReference(Plugin):
         return {self.module}.union(*(parent.modules for parent in self.parents.values()))
 
 
-class ReaderSpec(Section):
+class ReaderSpec(RunSpec):
     """A reader of one actor."""
 
-    backbone: str
-    actor: str
-    seed: int
-    reader: MethodReference
-    """The method, its reader, and those that it builds on."""
-    views: Listed[str]
-    """The views that the reader reads in this stage."""
-    of_parents: Listed[str] | None = None
-    """The views that the readers on which it builds read besides; None for none."""
+    reader: MethodReference  # the method, its reader, and those that it builds on
+    views: Listed[str]  # the views that the reader reads in this stage
+    of_parents: Listed[str] | None = None  # the views that the readers on which it builds read besides; None for none
 
     @property
     def run(self) -> dict[str, str | int]:
@@ -117,8 +111,7 @@ class AskedView(Section):
 
     name: str
     asked: ShardSpec
-    groups: GroupedBy | None = None
-    """By what it groups answers, where it asks nothing."""
+    groups: GroupedBy | None = None  # by what it groups answers, where it asks nothing
 
 
 class ScoringSpec(Section):
@@ -128,16 +121,13 @@ class ScoringSpec(Section):
     prompts, and so says all that scoring a new image depends on.
     """
 
-    model: Wire
-    """The backbone's settings."""
-    contract: Name
-    """The format of the completions, see `grading.contracts`."""
-    answer: ShardSpec
-    """What is shown and asked for the answers on which the reader is fitted."""
+    model: Wire  # the backbone's settings
+    contract: Name  # the format of the completions, see `grading.contracts`
+    answer: ShardSpec  # what is shown and asked for the answers on which the reader is fitted
+    # The same for each view that the reader reads when it scores, in the order in which it reads them.
     views: Listed[AskedView]
-    """The same for each view that the reader reads when it scores, in the order in which it reads them."""
+    # How the answers, which are reports, are divided into claims; None for answers as a whole.
     spans: PluginChoice | None = None
-    """How the answers, which are reports, are divided into claims; None for answers as a whole."""
 
 
 class FitReadersSpec(ReaderSpec):
@@ -146,17 +136,14 @@ class FitReadersSpec(ReaderSpec):
     settings: Wire
     examples: DatasetSplit
     scoring: ScoringSpec
-    same_as: str | None = None
-    """The actor whose checkpoint answers, if it is another one."""
-    uncalibrated: Literal[True] | None = None
-    """Whether nothing is fitted, so that it gives scores alone."""
+    same_as: str | None = None  # the actor whose checkpoint answers, if it is another one
+    uncalibrated: Literal[True] | None = None  # whether nothing is fitted, so that it gives scores alone
 
 
 class ScoreAnswersSpec(ReaderSpec):
     """A fitted reader's confidences in the answers of `shards`."""
 
     shards: Listed[Shard]
+    # Whether nothing was fitted, so that ranks of its scores stand for confidences.
     uncalibrated: Literal[True] | None = None
-    """Whether nothing was fitted, so that ranks of its scores stand for confidences."""
-    transfer: AppliedReader | None = None
-    """The reader, if it is fitted on the answers of another actor or seed."""
+    transfer: AppliedReader | None = None  # the reader, if it is fitted on the answers of another actor or seed

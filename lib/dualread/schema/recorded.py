@@ -27,14 +27,11 @@ READS: tuple[Shared, ...] = get_args(Shared)
 class Facts(Section):
     """What experiments say about a checkpoint (`models/probe.py`)."""
 
-    completion_type: Literal[0, 1] = 0
-    """Token type of a completion; of no effect where a model has no token types."""
+    completion_type: Literal[0, 1] = 0  # token type of a completion; of no effect where a model has no token types
+    # One of `READS`: the prompt up to and with its last image token, the whole prompt, or nothing.
     shared: Shared = READS[0]
-    """One of `READS`: the prompt up to and with its last image token, the whole prompt, or nothing."""
-    images_once: bool = True
-    """Whether an image may be encoded once for all prompts about it, apart from them."""
-    tree: bool = True
-    """Whether many continuations of a prompt may be read in one pass."""
+    images_once: bool = True  # whether an image may be encoded once for all prompts about it, apart from them
+    tree: bool = True  # whether many continuations of a prompt may be read in one pass
 
     @classmethod
     def read(cls, file: Path) -> Self:
@@ -58,16 +55,12 @@ class States(Section):
     backbone: str
     actor: str
     seed: int
-    actor_digest: str
-    """The digest of the actor's artifact."""
+    actor_digest: str  # the digest of the actor's artifact
     final_layer: int | None
     middle_layer: int | None
-    kappa: Kappa | None
-    """Temperature of the visual pooling."""
-    positions: Any
-    """The rules of `models.replay.rules`."""
-    example: dict[str, list[float]] | None
-    """What is read of the completions of `models.replay.rules.read_of_example`."""
+    kappa: Kappa | None  # temperature of the visual pooling
+    positions: Any  # the rules of `models.replay.rules`
+    example: dict[str, list[float]] | None  # what is read of the completions of `models.replay.rules.read_of_example`
     prompt: PromptText
 
     @model_validator(mode="after")
@@ -100,25 +93,18 @@ class ShardStates(States):
 class RequiredView(Section):
     """What the actor is asked or shown in addition, about its own answer."""
 
-    name: Name
-    """The entry of `views` in the config."""
-    image: Image
-    """Which image is shown, or what is done to it; "original" is the question's own."""
-    draws: Positive | None = None
-    """How often the image change is drawn; None for once, and then it is not recorded."""
+    name: Name  # the entry of `views` in the config
+    image: Image  # which image is shown, or what is done to it; "original" is the question's own
+    draws: Positive | None = None  # how often the image change is drawn; None for once, and then it is not recorded
+    # Depths of the layers whose states the view gives; not recorded where there are none.
     layers: Listed[Share] | None = None
-    """Depths of the layers whose states the view gives; not recorded where there are none."""
-    measure: Measure | None = None
-    """What the view measures in place of states; not recorded where that is nothing."""
-    groups: GroupedBy | None = None
-    """By what the view groups answers, in place of asking; not recorded where it asks."""
+    measure: Measure | None = None  # what the view measures in place of states; not recorded where that is nothing
+    groups: GroupedBy | None = None  # by what the view groups answers, in place of asking; not recorded where it asks
     prompt: PromptText
-    decoding: Decoding | None = None
-    """How completions are drawn; None where choices are scored."""
+    decoding: Decoding | None = None  # how completions are drawn; None where choices are scored
+    # The choices that are scored, see `models.generation.choices`; None where completions are drawn.
     choices: Choices | None = None
-    """The choices that are scored, see `models.generation.choices`; None where completions are drawn."""
-    forced: bool = False
-    """Whether the actor's answer is read again with this image, instead of a new completion."""
+    forced: bool = False  # whether the actor's answer is read again with this image, instead of a new completion
 
     @model_serializer(mode="wrap")
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -136,25 +122,19 @@ _Roles = Annotated[Listed[Word], Field(min_length=1, max_length=MOST_IMAGES)]
 class Requirements(Section):
     """What scoring the next image needs besides a reader's weights: which actor answers, and how it is asked."""
 
-    model: Wire
-    """The settings with which the actor is opened; those of `OpenedModel` if it has a checkpoint."""
-    facts: Wire
-    """What experiments say about its checkpoint: `Facts` if it has one."""
-    checkpoint: dict[Word, Sha256]
-    """The sha256 of each file of its checkpoint; none if its answers were given."""
-    prompt: PromptText
-    """The prompt of the question."""
-    decoding: Decoding
-    """How the answer is drawn."""
-    contract: Name
-    """The format of a completion, see `grading.contracts`."""
+    model: Wire  # the settings with which the actor is opened; those of `OpenedModel` if it has a checkpoint
+    facts: Wire  # what experiments say about its checkpoint: `Facts` if it has one
+    checkpoint: dict[Word, Sha256]  # the sha256 of each file of its checkpoint; none if its answers were given
+    prompt: PromptText  # the prompt of the question
+    decoding: Decoding  # how the answer is drawn
+    contract: Name  # the format of a completion, see `grading.contracts`
+    # How many images the questions showed when the reader was fitted: per number, the role of each image, or `-` where
+    # images had none. None means one image; an empty list, that no question was needed to fit it.
     images: Annotated[Listed[_Roles], Field(max_length=100)] | None = None
-    """How many images the questions showed when the reader was fitted: per number, the role of each image, or `-` where
-    images had none. None means one image; an empty list, that no question was needed to fit it."""
+    # The views that the reader reads when it scores, in the order in which it reads them.
     views: Annotated[Listed[RequiredView], Field(max_length=100)] = ()
-    """The views that the reader reads when it scores, in the order in which it reads them."""
+    # How reports are divided into claims, which the reader judges; not recorded where it judges whole answers.
     spans: PluginChoice | None = None
-    """How reports are divided into claims, which the reader judges; not recorded where it judges whole answers."""
 
     def roles(self, n_images: int) -> Sequence[str]:
         """Return the role of each of so many images.

@@ -54,11 +54,8 @@ class Replay(Section):
 class PassReading(Section):
     """What is read of a completion's states by the pass that makes it."""
 
+    # So that the code that reads them is in these keys alone.
     module: Literal["models.replay.of_generation"] = "models.replay.of_generation"
-    """So that the code that reads them is in these keys alone."""
-    kappa: Kappa
-    """Temperature of the visual pooling."""
-    middle: bool
-    """Whether the state in the middle layer is read, too."""
-    entropies: bool
-    """Whether the entropies of tokens are computed, too."""
+    kappa: Kappa  # temperature of the visual pooling
+    middle: bool  # whether the state in the middle layer is read, too
+    entropies: bool  # whether the entropies of tokens are computed, too

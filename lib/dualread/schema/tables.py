@@ -39,10 +39,9 @@ class Figure(Section):
 class Shown(Section):
     """What a table or figure of a study has besides numbers."""
 
-    study: str
-    """The study's name, for captions."""
+    study: str  # the study's name, for captions
+    # What is resampled, by label of a data set: image, patient, or image set; read in the manifests by the stage.
     units: dict[str, str] | None = None
-    """What is resampled, by label of a data set: image, patient, or image set; read in the manifests by the stage."""
 
     def in_units(self, text: str) -> str:
         """Return a text with what is resampled in place of {unit} and {units}; where it differs, with who has which."""
@@ -76,41 +75,32 @@ class LabeledBackbone(Labeled):
 class LabeledMethod(Labeled):
     """A row of every block."""
 
-    group: str
-    """The label of its group of methods."""
-    actor: str
-    """The actor whose answers it judges."""
-    readers: Listed[str]
-    """Its reader, and the readers that it builds on."""
-    cost: str | None = None
-    """Its cost according to the paper, in LaTeX; None where the paper gives none."""
+    group: str  # the label of its group of methods
+    actor: str  # the actor whose answers it judges
+    readers: Listed[str]  # its reader, and the readers that it builds on
+    cost: str | None = None  # its cost according to the paper, in LaTeX; None where the paper gives none
+    # Where the states that it reads come from: the pass that made the answers; None if from a replay, or for none.
     states: Literal["generation"] | None = None
-    """Where the states that it reads come from: the pass that made the answers; None if from a replay, or for none."""
+    # On which other actor, or seed, its reader was fitted; None where it is fitted on the answers that it judges.
     transfer: str | None = None
-    """On which other actor, or seed, its reader was fitted; None where it is fitted on the answers that it judges."""
+    # What views cost that fitting alone reads, per answer on which it is fitted, as `cost`; None for nothing.
     fitting: str | None = None
-    """What views cost that fitting alone reads, per answer on which it is fitted, as `cost`; None for nothing."""
 
 
 class LabeledDataset(Labeled):
     """A data set of the study; exactly one is in-distribution (`id`)."""
 
     id: bool
-    role: str | None = None
-    """The role of the image that donors exchange alone; None where they exchange all images."""
+    role: str | None = None  # the role of the image that donors exchange alone; None where they exchange all images
 
 
 class Layout(Shown):
     """What a table prints besides numbers."""
 
-    backbones: Listed[LabeledBackbone]
-    """In the order of the blocks."""
-    methods: Listed[LabeledMethod]
-    """In the order of the rows of a block."""
-    datasets: Listed[LabeledDataset]
-    """Those of the study."""
-    contrasts: Listed[str] = ()
-    """Names of the contrasts to show, for tables that read them."""
+    backbones: Listed[LabeledBackbone]  # in the order of the blocks
+    methods: Listed[LabeledMethod]  # in the order of the rows of a block
+    datasets: Listed[LabeledDataset]  # those of the study
+    contrasts: Listed[str] = ()  # names of the contrasts to show, for tables that read them
 
     def model_post_init(self, context: Any) -> None:
         """Refuse a layout without exactly one in-distribution data set.
@@ -135,16 +125,12 @@ class Layout(Shown):
 class StudySettings(Shown):
     """What a table of settings prints."""
 
-    config: dict[str, Any]
-    """The sections of the config that the table's CONFIG names."""
-    order: dict[str, Listed[str]]
-    """The names of each section of its ORDERED; a job's text sorts keys."""
-    software: dict[str, str]
-    """The versions of the packages that its SOFTWARE names."""
+    config: dict[str, Any]  # the sections of the config that the table's CONFIG names
+    order: dict[str, Listed[str]]  # the names of each section of its ORDERED; a job's text sorts keys
+    software: dict[str, str]  # the versions of the packages that its SOFTWARE names
+    # The constants that its CONSTANTS names, of each plugin that the study has: {"readers.bicr.OPTIMIZER": "Adam"}.
     constants: dict[str, Any]
-    """The constants that its CONSTANTS names, of each plugin that the study has: {"readers.bicr.OPTIMIZER": "Adam"}."""
-    trainings: Listed[Plugin]
-    """What trains the actors: the defaults of settings are in these plugins."""
+    trainings: Listed[Plugin]  # what trains the actors: the defaults of settings are in these plugins
 
 
 class BuildTableSpec(Section):
@@ -158,20 +144,16 @@ class BuildTableSpec(Section):
 class PreviewTablesSpec(Section):
     """All tables as one PDF."""
 
-    tables: Listed[str]
-    """Their names in the order of the pages."""
-    latex: str | None = None
-    """The version line of pdflatex; None where it is not installed."""
+    tables: Listed[str]  # their names in the order of the pages
+    latex: str | None = None  # the version line of pdflatex; None where it is not installed
 
 
 class LabeledCondition(Section):
     """A condition, and what is done to its images."""
 
     name: str
-    image: str
-    """The image change."""
-    strength: float | None = None
-    """Its strength; None if it has none."""
+    image: str  # the image change
+    strength: float | None = None  # its strength; None if it has none
 
 
 class FigureLayout(Shown):
@@ -181,10 +163,9 @@ class FigureLayout(Shown):
     actors: Listed[Labeled] = ()
     methods: Listed[Labeled] = ()
     datasets: Listed[Labeled] = ()
-    conditions: Listed[LabeledCondition] | None = None
-    """All but the original; None for figures that read no metrics."""
+    conditions: Listed[LabeledCondition] | None = None  # all but the original; None for figures that read no metrics
+    # By method, the depth of the layer that it reads; None for figures that read no metrics.
     layers: dict[str, float] | None = None
-    """By method, the depth of the layer that it reads; None for figures that read no metrics."""
 
 
 class DrawFigureSpec(Section):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dualread import plugins
-from dualread.artifacts.tables import from_rows, write_parts, write_table
+from dualread.artifacts.tables import from_rows, write_rows, write_table
 from dualread.errors import ArtifactError, ConfigError
 from dualread.grading.parse import text_after_thinking
 from dualread.models.actor import AnsweringActor, SeededDecoding
@@ -78,7 +78,7 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], actor: AnsweringAc
         for question, completions in zip(questions, results, strict=True)
         for index, completion in enumerate(completions)
     ]
-    write_parts(out, from_rows(rows, GENERATIONS), GENERATIONS)
+    write_rows(out, rows, GENERATIONS)
     if kept:
         kept.write(out, [completion.states for completions in results for completion in completions])
     n_tokens = sum(len(row["token_ids"]) for row in rows)

@@ -10,7 +10,7 @@ from tests.architectures import both
 from tests.stages import shards
 from tests.tiny import MODEL, image
 
-from dualread.artifacts.tables import from_rows, write_parts
+from dualread.artifacts.tables import from_rows, write_rows
 from dualread.artifacts.tensors import read_tensors, write_tensors
 from dualread.errors import ArtifactError, ReplayDisagreementError
 from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
@@ -110,7 +110,7 @@ def stored(opened, tmp_path):
         for request, one in zip(REQUESTS, made, strict=True)
     ]
     table = from_rows(rows, GENERATIONS)
-    write_parts(tmp_path, table, GENERATIONS)
+    write_rows(tmp_path, rows, GENERATIONS)
     of_generation.write(tmp_path, [one.states for one in made])
     return tmp_path, table, made
 
@@ -186,7 +186,7 @@ def test_states_that_are_not_of_these_answers_are_refused(opened, stored):
 
 
 def test_no_answers_have_no_states(opened, tmp_path):
-    write_parts(tmp_path, from_rows([], GENERATIONS), GENERATIONS)
+    write_rows(tmp_path, [], GENERATIONS)
     of_generation.write(tmp_path, [])
     assert of_generation.read(tmp_path, opened, from_rows([], GENERATIONS)) == []
 

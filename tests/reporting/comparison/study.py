@@ -7,9 +7,9 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows
 from dualread.plugins import load
-from dualread.reporting.comparison import ComparedStudy
 from dualread.reporting.tables.published import published_cells
 from dualread.schema.columns import DATA
+from dualread.schema.metrics import CompareWithPaperSpec
 from dualread.stages import build_table
 from dualread.study.tables import PAPER_TABLES
 from tests.reporting.tables import cases, contrasts
@@ -20,11 +20,12 @@ OOD6 = ["rexvqa", "vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "vqa_med_2019"
 OF_ACTORS = ("base", "rlcr", "dcpo", "vl_calibration")
 OF_RLVR = ("rlvr", "p_true", "self_probing", "prompt_ensemble", "sc2", "sc8", "semantic_uncertainty", "saplma", "bicr",
            "psr", "p_state", "per", "dualread")  # fmt: skip
-STUDY = ComparedStudy(
-    name="mine",
+STUDY = CompareWithPaperSpec(
+    study="mine",
     backbones=["qwen3-vl-2b", "medgemma-1.5-4b"],
     actors={**{name: name for name in OF_ACTORS}, **dict.fromkeys(OF_RLVR, "rlvr")},
-    members={"ood6": OOD6, "ood_ccg": ["path_vqa", "vqa_rad", "vqa_med_2019"]},
+    ood=OOD6,
+    ood_ccg=["path_vqa", "vqa_rad", "vqa_med_2019"],
 )
 
 

@@ -1,9 +1,10 @@
 import polars as pl
 import pytest
 
-from dualread.reporting.comparison import VERDICTS, ComparedStudy, compare, verdict
+from dualread.reporting.comparison import VERDICTS, compare, verdict
 from dualread.reporting.tables.published import PaperPlace, Printed, published_cells
 from tests.reporting.comparison.study import STUDY, replaced, tables
+from tests.specs import changed
 
 PLACE = list(PaperPlace._fields)
 
@@ -86,8 +87,7 @@ def test_an_undefined_cell_has_our_reason(ours):
 
 def test_a_missing_backbone_and_a_missing_method_are_not_in_the_study(ours):
     half = ours["ood_acc"].filter((pl.col("method") != "rlcr") & (pl.col("backbone") == "qwen3-vl-2b"))
-    study = ComparedStudy(name="half", backbones=["qwen3-vl-2b"], actors=STUDY.actors, members=STUDY.members)
-    found = compare({"ood_acc": half}, study).filter(table="ood_acc")
+    found = compare({"ood_acc": half}, changed(STUDY, backbones=["qwen3-vl-2b"])).filter(table="ood_acc")
     assert len(found) == 264
     assert found.filter(backbone="qwen3-vl-2b", verdict="as printed").height == 120  # 10 methods, 3 sets, 4 metrics
     assert set(found.filter(backbone="medgemma-1.5-4b")["reason"]) == {"no backbone medgemma-1.5-4b"}
@@ -96,9 +96,7 @@ def test_a_missing_backbone_and_a_missing_method_are_not_in_the_study(ours):
 
 
 def test_a_mean_over_other_data_sets_is_another_quantity(ours):
-    members = {"ood6": ["vqa_rad"], "ood_ccg": STUDY.members["ood_ccg"]}
-    study = ComparedStudy(name="less", backbones=STUDY.backbones, actors=STUDY.actors, members=members)
-    found = compare(ours, study).filter(verdict="not in this study")
+    found = compare(ours, changed(STUDY, ood=["vqa_rad"])).filter(verdict="not in this study")
     # 88 means in calib; 24 + 20 of accuracy and AUROC in main. What paired calls OOD is on VQA-RAD, too.
     assert dict(found["table"].value_counts().iter_rows()) == {"calib": 88, "main": 2 * (11 + 5)}
     assert found["reason"][0].endswith("rexvqa, vqa_med_2019, the study's over vqa_rad")

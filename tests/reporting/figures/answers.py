@@ -4,17 +4,17 @@ import polars as pl
 
 from dualread.schema.tables import FigureLayout, Labeled
 
+
+def labeled(**labels):
+    """Return labels by name as a layout has them."""
+    return tuple(Labeled(name=name, label=label) for name, label in labels.items())
+
+
 LAYOUT = FigureLayout(
     study="embedded",
-    backbones=(
-        Labeled(name="tiny", label="Tiny"),
-        Labeled(name="other", label="Other"),
-    ),
-    methods=(
-        Labeled(name="rlvr", label="GRPO (RLVR)"),
-        Labeled(name="psr", label="PSR"),
-    ),
-    datasets=(Labeled(name="slake", label="SLAKE-test"),),
+    backbones=labeled(tiny="Tiny", other="Other"),
+    methods=labeled(rlvr="GRPO (RLVR)", psr="PSR"),
+    datasets=labeled(slake="SLAKE-test"),
 )
 _TYPES = {"confidence": pl.Float64, "correct": pl.Boolean}
 

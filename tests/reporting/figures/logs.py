@@ -4,13 +4,10 @@ import math
 
 import polars as pl
 
-from dualread.schema.tables import FigureLayout, Labeled
+from dualread.schema.tables import FigureLayout
+from tests.reporting.figures.answers import labeled
 
-LAYOUT = FigureLayout(
-    study="embedded",
-    backbones=(Labeled(name="tiny", label="Tiny"),),
-    actors=(Labeled(name="rlvr", label="GRPO (RLVR)"),),
-)
+LAYOUT = FigureLayout(study="embedded", backbones=labeled(tiny="Tiny"), actors=labeled(rlvr="GRPO (RLVR)"))
 
 
 def log(**curves) -> pl.DataFrame:

@@ -3,18 +3,11 @@ import pytest
 from PIL import Image
 
 from dualread.reporting.figures import counterfactuals
-from dualread.reporting.figures.drawing import house_style
-from dualread.schema.tables import FigureLayout, Labeled
+from dualread.schema.tables import FigureLayout
+from tests.reporting.figures.answers import labeled
 from tests.specs import changed
 
-LAYOUT = FigureLayout(
-    study="embedded",
-    backbones=(Labeled(name="tiny", label="Tiny"),),
-    methods=(
-        Labeled(name="psr", label="PSR"),
-        Labeled(name="rlvr", label="GRPO (RLVR)"),
-    ),
-)
+LAYOUT = FigureLayout(study="embedded", backbones=labeled(tiny="Tiny"), methods=labeled(psr="PSR", rlvr="GRPO (RLVR)"))
 
 
 def pair(sample_id, real, donor, *, answers=("yes", "no"), correct=(True, False), **other):
@@ -98,24 +91,9 @@ def test_a_study_without_decisive_pairs_says_so(image):
     assert texts == ["no such pair"] * 6
 
 
-def test_nothing_is_cut(image):
-    with house_style():
-        figure = counterfactuals.draw({"pairs": table(PAIRS, image)}, LAYOUT).figure
-        figure.draw_without_rendering()
-    page = figure.bbox
-    parts = [part for row in figure.subfigs for part in row.subfigs]
-    for axes in (axes for part in parts for axes in part.axes):
-        for box in (axes.get_tightbbox(), axes.title.get_window_extent()):
-            assert page.x0 <= box.x0 <= box.x1 <= page.x1
-            assert page.y0 <= box.y0 <= box.y1 <= page.y1
-    for part in parts:
-        boxes = [axes.get_tightbbox() for axes in part.axes]
-        assert not [1 for k, one in enumerate(boxes) for other in boxes[k + 1 :] if one.overlaps(other)]
-
-
 def test_every_backbone_has_a_page(image):
     pairs = table(PAIRS, image)
-    layout = changed(LAYOUT, backbones=[Labeled(name="tiny", label="Tiny"), Labeled(name="other", label="Other")])
+    layout = changed(LAYOUT, backbones=labeled(tiny="Tiny", other="Other"))
     both = pl.concat([pairs, pairs.with_columns(backbone=pl.lit("other"))])
     drawing = counterfactuals.draw({"pairs": both}, layout)
     assert [page.get_suptitle() for page in (drawing.figure, *drawing.further)] == ["Tiny", "Other"]

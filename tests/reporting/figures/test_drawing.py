@@ -8,11 +8,30 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from dualread.reporting.figures import reliability, risk_coverage, training
+from dualread.reporting.figures import (
+    counterfactuals,
+    layers,
+    reliability,
+    reliability_diagram,
+    reliability_domains,
+    risk_coverage,
+    robustness,
+    training,
+    training_signals,
+)
 from dualread.reporting.figures.drawing import LONGEST_SIDE, Drawing, house_style, save
 from dualread.reporting.figures.reliability_diagram import diagram
-from tests.reporting.figures import logs
-from tests.reporting.figures.answers import LAYOUT, answers, of_all
+from tests.reporting import forests
+from tests.reporting.figures import (
+    logs,
+    test_counterfactuals,
+    test_forest,
+    test_layers,
+    test_robustness,
+    test_training_signals,
+)
+from tests.reporting.figures.answers import LAYOUT, answers, labeled, of_all
+from tests.specs import changed
 
 
 def saved(folder, pages):
@@ -94,3 +113,71 @@ def test_the_layout_engine_runs_once_for_both_files(tmp_path, monkeypatch):
             save(drawing, tmp_path, "mine", title="t")
             assert len(solved) - before == has_engine
     assert solved
+
+
+def many(layout, label, **kinds):
+    """The layout with so many entries of each kind, under such labels."""
+    names = {kind: labeled(**{f"m{k}": f"{label} {k}" for k in range(n)}) for kind, n in kinds.items()}
+    return changed(layout, backbones=layout.backbones[:1], **names)
+
+
+def of_all_in(layout, *runs):
+    rows = [answers(*runs, method=m.name, dataset=d.name) for m in layout.methods for d in layout.datasets]
+    return {"answers": pl.concat(rows)}
+
+
+def long_legend():
+    layout = many(LAYOUT, "A method of five agents, with a vote among their stated confidences", methods=7)
+    return risk_coverage.draw(of_all_in(layout, [0.5, 0.7], [True, False]), layout)
+
+
+def full_page():
+    layout = many(LAYOUT, "Entry number", methods=5, datasets=4)
+    confidence = [k / 15 for k in range(15)] * 100 + [0.5] * 1000
+    return reliability_domains.draw(of_all_in(layout, confidence, [True] * len(confidence)), layout)
+
+
+def long_forest():
+    layout = many(test_forest.LAYOUT, "A method with a rather long name, number", methods=20)
+    layout = changed(layout, methods=[*layout.methods, *test_forest.LAYOUT.methods])
+    rows = [of for m in layout.methods[:20] for of in (forests.own(m.name, 0.7), forests.minus(m.name, "q", 0.5))]
+    return test_forest.draw([*test_forest.ROWS, *rows], layout=layout)
+
+
+PAGES = {
+    **{"reliability": DRAWINGS["reliability"], "a full page": full_page},
+    **{"a long legend": long_legend, "a long forest": long_forest},
+    "robustness": lambda: robustness.draw(test_robustness.metrics(), test_robustness.LAYOUT),
+    "layers": lambda: layers.draw(test_layers.metrics(layer_0=[0.5], layer_100=[0.8]), test_layers.LAYOUT),
+    "training_signals": lambda: training_signals.draw(test_training_signals.metrics(), test_training_signals.LAYOUT),
+}
+
+
+def is_apart(figure, boxes):
+    """Assert that nothing reaches out of the page, and that nothing overlaps another."""
+    page = figure.bbox
+    for box in boxes:
+        assert page.x0 <= box.x0 < box.x1 <= page.x1
+        assert page.y0 <= box.y0 < box.y1 <= page.y1
+    assert not [1 for k, one in enumerate(boxes) for other in boxes[k + 1 :] if one.overlaps(other)]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_cut_and_nothing_overlaps(name, monkeypatch):
+    monkeypatch.setattr(reliability_diagram, "ece_noise_floor", lambda *_: 0.012)  # slow, and always so wide in print
+    with house_style():
+        figure = PAGES[name]().figure
+        figure.draw_without_rendering()
+    is_apart(figure, [axes.get_tightbbox() for axes in figure.axes])
+    is_apart(figure, [text.get_window_extent() for text in (*figure.texts, *figure.legends)])
+
+
+def test_no_example_is_cut(tmp_path):
+    image = tmp_path / "image.png"
+    Image.new("RGB", (8, 6), "gray").save(image)
+    with house_style():
+        pairs = test_counterfactuals.table(test_counterfactuals.PAIRS, str(image))
+        figure = counterfactuals.draw({"pairs": pairs}, test_counterfactuals.LAYOUT).figure
+        figure.draw_without_rendering()
+    for part in (part for row in figure.subfigs for part in row.subfigs):
+        is_apart(figure, [axes.get_tightbbox() for axes in part.axes])

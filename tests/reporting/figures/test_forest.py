@@ -5,15 +5,16 @@ from dualread.artifacts.tables import from_rows
 from dualread.reporting.figures import forest
 from dualread.reporting.figures.drawing import COLORS, house_style
 from dualread.schema.columns import CONTRASTS, DIFFICULTY
-from dualread.schema.tables import FigureLayout, Labeled
+from dualread.schema.tables import FigureLayout
 from tests.reporting import forests
+from tests.reporting.figures.answers import labeled
 from tests.reporting.forests import LABELS, minus, own
 
 LAYOUT = FigureLayout(
     study="s",
-    backbones=(Labeled(name="tiny", label="Tiny"), Labeled(name="other", label="Other")),
-    methods=tuple(Labeled(name=name, label=label) for name, label in LABELS.items()),
-    datasets=(Labeled(name="slake", label="SLAKE-test"),),
+    backbones=labeled(tiny="Tiny", other="Other"),
+    methods=labeled(**LABELS),
+    datasets=labeled(slake="SLAKE-test"),
 )
 CCG = "natural_ccg_auc"
 ROWS = [
@@ -92,19 +93,3 @@ def test_few_images_are_pale_and_an_undefined_value_has_no_dot():
     (dot,) = (line for line in axes.lines if line.get_marker() == "o")
     assert to_hex(dot.get_color()) != COLORS[0].lower()
     assert [text.get_text() for text in axes.texts] == ["†", "undefined"]
-
-
-def test_nothing_is_cut():
-    names = {f"m{k}": f"A method with a rather long name, number {k}" for k in range(20)}
-    layout = LAYOUT.model_copy(
-        update={"methods": tuple(Labeled(name=a, label=b) for a, b in {**names, **LABELS}.items())}
-    )
-    rows = [*ROWS, *(own(name, 0.7) for name in names), *(minus(name, "q", 0.5) for name in names)]
-    with house_style():
-        figure = draw(rows, layout=layout).figure
-        figure.draw_without_rendering()
-        inside = figure.bbox
-        boxes = [*(axes.get_tightbbox() for axes in figure.axes), figure.legends[0].get_window_extent()]
-    for box in boxes:
-        assert inside.x0 <= box.x0 < box.x1 <= inside.x1
-        assert inside.y0 <= box.y0 < box.y1 <= inside.y1

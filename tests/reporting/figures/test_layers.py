@@ -4,14 +4,15 @@ import pytest
 from dualread.errors import ConfigError
 from dualread.reporting.figures import layers
 from dualread.schema.columns import METRICS
-from dualread.schema.tables import FigureLayout, Labeled
+from dualread.schema.tables import FigureLayout
+from tests.reporting.figures.answers import labeled
 from tests.specs import changed
 
 LAYOUT = FigureLayout(
     study="embedded",
-    backbones=(Labeled(name="tiny", label="Tiny"),),
-    methods=(Labeled(name="layer_100", label="Layer at 1"), Labeled(name="layer_0", label="Layer at 0")),
-    datasets=(Labeled(name="slake", label="SLAKE"),),
+    backbones=labeled(tiny="Tiny"),
+    methods=labeled(layer_100="Layer at 1", layer_0="Layer at 0"),
+    datasets=labeled(slake="SLAKE"),
     layers={"layer_0": 0.0, "layer_100": 1.0},
 )
 

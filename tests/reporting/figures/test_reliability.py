@@ -3,8 +3,7 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from dualread.reporting.figures import reliability, reliability_diagram, reliability_domains
-from dualread.reporting.figures.drawing import house_style
+from dualread.reporting.figures import reliability
 from dualread.reporting.figures.reliability_diagram import diagram
 from dualread.schema.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, of_all
@@ -124,41 +123,6 @@ def test_one_column_per_backbone_one_row_per_method_and_the_number_of_answers_ab
     cell = drawing.values.filter(pl.col("n") > 0, backbone="tiny", method="psr")
     assert whiskers(shares) == cell.select("low", "high").rows()
     assert {axes.get_xlim() for axes in grid.flat} == {(0, 1)}  # supports can be compared
-
-
-def test_a_page_has_room_for_everything(monkeypatch):
-    monkeypatch.setattr(reliability_diagram, "ece_noise_floor", lambda *_: 0.012)  # slow, and always so wide in print
-    methods = [Labeled(name=f"m{k}", label=f"A method called {k}") for k in range(5)]
-    datasets = [Labeled(name=f"d{k}", label=f"Data set number {k}") for k in range(4)]
-    confidence = [k / 15 for k in range(15)] * 100 + [0.5] * 1000
-    run = [answers_of(confidence, m, d) for m in methods for d in datasets]
-    layout = changed(LAYOUT, backbones=LAYOUT.backbones[:1], methods=methods, datasets=datasets)
-    with house_style():
-        figure = reliability_domains.draw({"answers": pl.concat(run)}, layout).figure
-        figure.draw_without_rendering()
-    is_apart(figure)
-
-
-def answers_of(confidence, method, dataset):
-    return of_run(confidence, [True] * len(confidence), method=method.name, dataset=dataset.name)
-
-
-def test_nothing_is_cut_and_no_panel_overlaps_another():
-    with house_style():
-        figure = reliability.draw(of_all(*SEEDS), LAYOUT).figure
-        figure.draw_without_rendering()
-    is_apart(figure)
-
-
-def is_apart(figure):
-    """Assert that nothing reaches out of the page, and that no panel, title or explanation overlaps another."""
-    page = figure.bbox
-    boxes = [axes.get_tightbbox() for axes in figure.axes]
-    boxes += [text.get_window_extent() for text in figure.texts]
-    for box in boxes:
-        assert page.x0 <= box.x0 < box.x1 <= page.x1
-        assert page.y0 <= box.y0 < box.y1 <= page.y1
-    assert not [1 for k, one in enumerate(boxes) for other in boxes[k + 1 :] if one.overlaps(other)]
 
 
 def test_every_data_set_has_a_page():

@@ -8,8 +8,6 @@ from PIL import Image
 from dualread.errors import ConfigError
 from dualread.evaluation.metrics.selective import aurc
 from dualread.reporting.figures import risk_coverage
-from dualread.reporting.figures.drawing import house_style
-from dualread.schema.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, answers, of_all
 from tests.specs import changed
 
@@ -45,20 +43,6 @@ def test_the_lines_are_the_values_that_are_listed_and_none_is_cut():
     assert [text.get_text() for text in legend.get_texts()] == ["GRPO (RLVR)", "PSR"]
     styles = [(line.get_color(), line.get_linestyle()) for line in drawing.figure.axes[0].lines]
     assert len({color for color, _ in styles}) == len({dash for _, dash in styles}) == 2  # gray tells them apart
-
-
-def test_nothing_is_cut():
-    label = "A method of five agents, with a vote among their stated confidences"
-    methods = [Labeled(name=str(k), label=f"{label} {k}") for k in range(7)]
-    layout = changed(LAYOUT, methods=methods, backbones=LAYOUT.backbones[:1])
-    rows = [answers([0.5, 0.7], [True, False], method=str(k), backbone=b) for k in range(7) for b in ("tiny", "other")]
-    with house_style():
-        figure = risk_coverage.draw({"answers": pl.concat(rows)}, layout).figure
-        figure.draw_without_rendering()
-    page = figure.bbox
-    for box in (*(axes.get_tightbbox() for axes in figure.axes), figure.legends[0].get_window_extent()):
-        assert page.x0 <= box.x0 < box.x1 <= page.x1
-        assert page.y0 <= box.y0 < box.y1 <= page.y1
 
 
 def test_without_an_error_there_is_an_axis_too():

@@ -4,14 +4,15 @@ import pytest
 from dualread.errors import ConfigError
 from dualread.reporting.figures import robustness
 from dualread.schema.columns import METRICS
-from dualread.schema.tables import FigureLayout, Labeled, LabeledCondition
+from dualread.schema.tables import FigureLayout, LabeledCondition
+from tests.reporting.figures.answers import labeled
 from tests.specs import changed
 
 LAYOUT = FigureLayout(
     study="embedded",
-    backbones=(Labeled(name="tiny", label="Tiny"), Labeled(name="other", label="Other")),
-    methods=(Labeled(name="rlvr", label="GRPO (RLVR)"), Labeled(name="psr", label="PSR")),
-    datasets=(Labeled(name="slake", label="SLAKE"),),
+    backbones=labeled(tiny="Tiny", other="Other"),
+    methods=labeled(rlvr="GRPO (RLVR)", psr="PSR"),
+    datasets=labeled(slake="SLAKE"),
     conditions=(
         LabeledCondition(name="blur_2", image="blur", strength=1.0),
         LabeledCondition(name="blur_1", image="blur", strength=0.5),
@@ -85,4 +86,4 @@ def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ConfigError, match="the study has no other conditions"):
         robustness.draw(metrics(), changed(LAYOUT, conditions=()))
     with pytest.raises(ConfigError, match="methods: 8 methods"):
-        robustness.draw(metrics(), changed(LAYOUT, methods=tuple(Labeled(name=str(k), label="x") for k in range(8))))
+        robustness.draw(metrics(), changed(LAYOUT, methods=labeled(**{str(k): "x" for k in range(8)})))

@@ -7,18 +7,15 @@ from dualread.reporting.figures import training_signals
 from dualread.reporting.figures.drawing import COLORS
 from dualread.schema.columns import METRICS
 from dualread.schema.tables import FigureLayout, Labeled
+from tests.reporting.figures.answers import labeled
 from tests.specs import changed
 
 LAYOUT = FigureLayout(
     study="signals",
-    backbones=(Labeled(name="tiny", label="Tiny"),),
-    actors=(Labeled(name="rlvr", label="RLVR"), Labeled(name="state", label="Head, trained")),
-    methods=(
-        Labeled(name="rlvr", label="Stated"),
-        Labeled(name="head", label="Head"),
-        Labeled(name="stated", label="Stated"),
-    ),
-    datasets=(Labeled(name="slake", label="SLAKE"),),
+    backbones=labeled(tiny="Tiny"),
+    actors=labeled(rlvr="RLVR", state="Head, trained"),
+    methods=labeled(rlvr="Stated", head="Head", stated="Stated"),
+    datasets=labeled(slake="SLAKE"),
 )
 # By method: its actor, and accuracy, different confidences and CCG-AUC by seed.
 RUNS = {

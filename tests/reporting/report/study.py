@@ -19,28 +19,12 @@ CELLS = """table,backbone,dataset,subset,method,metric,mean,std,n_seeds,printed,
 main,tiny,slake,all,psr,auroc,0.75,0.1,2,.750±.100†,true,
 main,tiny,slake,all,psr,brier,,,2,---,false,"seed 17: one class only"
 """
-MINE = PrintedTable(
-    floats=[
-        Float(
-            name="mine",
-            wide=False,
-            columns="lr",
-            head=[TableRow(["a", "b"])],
-            body=[TableRow(["x", "<b>5</b>"])],
-            caption="",
-        )
-    ],
-    cells=pl.DataFrame(),
-)
+_LINES = {"head": [TableRow(["a", "b"])], "body": [TableRow(["x", "<b>5</b>"])]}
+MINE = PrintedTable(floats=[Float(name="mine", wide=False, columns="lr", caption="", **_LINES)], cells=pl.DataFrame())
+_MEASURED = {"image_tokens": 1200, "image_tokens_that_images_change": 1180, "layers": 28, "width": 64}
 FACTS = {
     "facts": {"completion_type": 1, "images_once": False, "shared": "prompt", "tree": True},
-    "found": {
-        "image_tokens": 1200,
-        "image_tokens_that_images_change": 1180,
-        "layers": 28,
-        "token_types": ["t"],
-        "width": 64,
-    },
+    "found": {**_MEASURED, "token_types": ["t"]},
 }
 COMPARED = """table,backbone,dataset,subset,method,metric,published,ours,n_seeds,difference,verdict,reason
 main,tiny,slake,all,psr,auroc,0.9,0.75,2,-0.15,far,

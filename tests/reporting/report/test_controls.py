@@ -5,6 +5,7 @@ from typing import Any
 from dualread.artifacts.tables import from_rows
 from dualread.reporting.report.audits import controls, described
 from dualread.schema.columns import DIFFICULTY
+from tests.reporting.tables import contrasts
 
 LABELS = {
     "backbones": {"qwen": "Qwen"},
@@ -24,15 +25,10 @@ def row(
     metric: str = "auroc",
     **columns: int,
 ) -> dict[str, Any]:
-    return {
-        "study": "s", "backbone": "qwen", "actor": "rlvr", "dataset": "slake", "reading": reading, "metric": metric,
-        "method": method, "baseline": baseline, "estimate": estimate, "p": p, "p_holm": p,
-        "p_at_most": None, "p_holm_at_most": None if p is None else p < 0.005, "p_retrained": None,
-        "p_holm_retrained": None, "low_retrained": None, "high_retrained": None, "seed_std": None, "n_undefined": 0,
-        "short": None,
-        "low": None if estimate is None else estimate - 0.1, "high": None if estimate is None else estimate + 0.1,
-        "n_seeds": 3, "n": 300, "n_clusters": 100, "reason": "one class only" if estimate is None else None, **columns,
-    }  # fmt: skip
+    tested = {"baseline": baseline, "p": p, "p_holm": p, "p_holm_at_most": None if p is None else p < 0.005}
+    made = contrasts.row(method, metric, estimate, **{"backbone": "qwen", "n_clusters": 100, **tested, **columns})
+    known = {name: value for name, value in made.items() if name in DIFFICULTY.columns}
+    return {"actor": "rlvr", "reading": reading, **known}
 
 
 def rows(*, p_own=0.002, difference=0.2, p_exchanged=0.9):

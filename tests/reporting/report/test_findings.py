@@ -15,6 +15,7 @@ from dualread.reporting.report.findings import find
 from dualread.reporting.report.page import LONGEST, opening
 from dualread.schema.columns import CONTRASTS
 from tests.golden import check
+from tests.reporting.tables import contrasts
 from tests.reporting.tables.layouts import BACKBONES, HIDDEN, TOKEN, datasets, layout, method
 
 QWEN, MEDGEMMA = (backbone.name for backbone in BACKBONES)
@@ -39,18 +40,11 @@ CCG = "natural_ccg_auc"
 
 def row(baseline=None, estimate=0.1, p=0.001, *, metric="auroc", backbone=QWEN, **columns):
     """Return a difference between DualRead and `baseline`, or DualRead's own value."""
-    is_own = baseline is None
-    undefined = estimate is None
-    return {
-        "study": "s", "backbone": backbone, "contrast": None if is_own else "significance", "dataset": "slake",
-        "split": "test", "metric": metric, "method": "dualread", "baseline": baseline, "estimate": estimate,
-        "seed_std": None, "n_seeds": 3, "low": None if undefined else estimate - 0.05,
-        "high": None if undefined else estimate + 0.05, "p": None if is_own or undefined else p / 2,
-        "p_holm": None if is_own or undefined else p, "n": 384, "n_clusters": 48,
-        "p_at_most": None if is_own or undefined else False, "p_holm_at_most": None if is_own or undefined else False,
-        "n_undefined": None if undefined else 0, "short": None,
-        "reason": "seed 17: one class only" if undefined else None, **columns,
-    }  # fmt: skip
+    known = {"backbone": backbone, "n": 384, "n_clusters": 48, "contrast": baseline and "significance"}
+    if estimate is not None:
+        known |= {"low": estimate - 0.05, "high": estimate + 0.05}
+        known |= {} if baseline is None else {"p_holm": p}
+    return contrasts.row("dualread", metric, estimate, **{"baseline": baseline, **known, **columns})
 
 
 def against_all(p=0.001, estimate=0.1, **columns):
@@ -94,7 +88,7 @@ CASES = {
     "CCG-AUC on few images, however small p": (against_all() + against_all(metric=CCG, short="donor"), ONE),
     "CCG-AUC undefined": ([*against_all(), row(estimate=None, metric="strict_ccg_auc")], ONE),
     "of several contrasts, that of the largest family": (
-        against_all(p=0.3) + [row(name, contrast=f"only_{name}") for name in BARS],
+        against_all(p=0.3) + [row(name, contrast=f"with_{name}_alone") for name in BARS],
         ONE,
     ),
     "what was found comes first": (
@@ -120,7 +114,7 @@ def found(rows, shown=LAYOUT):
 
 def words_of(findings, folder):
     """The sentences of the first screen, the headline, and the lines of the table."""
-    sentences = opening(folder, findings).sentences
+    sentences, _ = opening(folder, findings)
     assert len(sentences) <= 3
     assert all(len(sentence.split()) <= LONGEST for sentence in sentences), sentences
     (grid,) = findings.grids
@@ -139,15 +133,15 @@ def test_what_was_found(tmp_path):
             for (b, metric), above in dots.items()
         ]  # fmt: skip
         pl.DataFrame(named, schema=VALUES).write_csv(folder / "forest.csv")
-        words[name] = "\n".join(opening(tmp_path, found(*CASES[case])).sentences)
-    words["a study without tests"] = "\n".join(opening(Path(), found(None)).sentences)
+        words[name] = "\n".join(opening(tmp_path, found(*CASES[case]))[0])
+    words["a study without tests"] = "\n".join(opening(Path(), found(None))[0])
     check(Path(__file__).with_name("findings.txt"), words)
 
 
-@pytest.mark.parametrize("contrasts", [None, [], [row(estimate=0.8)], [row("saplma")]])
-def test_a_study_that_tests_nothing_against_the_bars_ranks_nothing(contrasts):
-    result = found(contrasts)
-    assert (result.headline, result.grids) == ((), ())
+@pytest.mark.parametrize("rows", [None, [], [row(estimate=0.8)], [row("saplma")]])
+def test_a_study_that_tests_nothing_against_the_bars_ranks_nothing(rows):
+    result = found(rows)
+    assert (result.headline, result.grids) == ([], [])
 
 
 def test_other_data_sets_and_splits_have_no_influence():

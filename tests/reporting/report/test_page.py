@@ -16,9 +16,10 @@ from dualread.reporting.forest import VALUES
 from dualread.reporting.pages import digest
 from dualread.reporting.report.page import render
 from dualread.reporting.report.provenance import stage_costs
-from dualread.schema.columns import CONTRASTS, DIFFICULTY
+from dualread.schema.columns import DIFFICULTY
 from tests.golden import check
 from tests.reporting.report import study, test_controls
+from tests.reporting.tables import contrasts
 from tests.reporting.tables.layouts import TINY, layout, method
 
 
@@ -91,8 +92,10 @@ def words_of(html):
 def with_everything(maker):
     """Add tests of differences, a forest plot, controls, given answers, folded floats, a comparison, and damages."""
     methods = [method("rlvr", label="GRPO", readers=["verbalized"]), method("dualread", label="<DualRead>")]
-    tested = {"estimate": 0.8, "contrast": "all", "baseline": "rlvr", "p": 0.001, "p_holm": 0.001}
-    table = from_rows([contrast(), contrast(**tested)], CONTRASTS)
+    without = {"low": None, "high": None, "n_seeds": 1, "n": 5, "n_clusters": 2}
+    tested = {"contrast": "all", "baseline": "rlvr", "p": 0.001, "p_holm": 0.001, "p_holm_at_most": None}
+    rows = [contrasts.row("dualread", "auroc", 0.9), contrasts.row("dualread", "auroc", 0.8, **tested)]
+    table = contrasts.table(*({**row, **without} for row in rows))
     two = study.table_files("significance", replace(study.MINE, floats=[*study.MINE.floats, *study.MINE.floats]))
     spec = {"layout": layout(methods, TINY).to_spec()}
     given = {"backbone": "tiny", "actor": "given", "seed": 0, "left_out": {"psr": "no states", "per": "no states"}}
@@ -113,14 +116,8 @@ def with_everything(maker):
     # One role in two splits is no leakage, and neither are two sets that are only reported.
     roles = [("fit", "fit", 4, 0), ("fit", "test", 3, 1), ("test", "ood", 2, 1234)]
     counts = pl.DataFrame(roles, schema=["role", "other_role", "n_images", "n_near"], orient="row")
-    pair = {
-        "image": "a",
-        "role": "fit",
-        "other_image": "b",
-        "other_role": "test",
-        "kind": "near",
-        "difference": 0.01234,
-    }
+    pair = {"image": "a", "role": "fit", "other_image": "b", "other_role": "test"}
+    pair |= {"kind": "near", "difference": 0.01234}
     pairs = pl.DataFrame([pair] * 201)
     files = {"leakage.parquet": counts.write_parquet, "near_duplicates.parquet": pairs.write_parquet}
     maker.make("check_leakage", "leakage", files, code="d" * 64)
@@ -158,16 +155,6 @@ def test_a_picture_that_would_be_too_small_to_read_scrolls(maker, size, shape):
     maker.make("draw_figure", "figures/training", files, spec={"layout": {"study": "mine"}})
     expected = f'<div class="picture {shape}" role="region"' if shape else '<div class="picture">'
     assert expected in page(maker)
-
-
-def contrast(**columns):
-    """A row of a contrasts table; by default DualRead's own AUROC."""
-    return {
-        "study": "mine", "backbone": "tiny", "contrast": None, "dataset": "slake", "split": "test", "metric": "auroc",
-        "method": "dualread", "baseline": None, "estimate": 0.9, "seed_std": None, "n_seeds": 1, "low": None,
-        "high": None, "p": None, "p_holm": None, "n": 5, "n_clusters": 2, "n_undefined": 0, "short": None,
-        "reason": None, **columns,
-    }  # fmt: skip
 
 
 def test_a_table_may_have_the_name_of_a_section(maker):

@@ -1,17 +1,48 @@
 """The tables of metrics in the layout of the paper, and the meaning of their labels."""
 
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dualread.plugins import load
-from dualread.reporting.tables._latex import text as latex
 from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import Layout
 from tests.reporting.tables import reading
 from tests.reporting.tables.layouts import CASCADE_METHODS, PAPER_METHODS, TOKEN, datasets, layout, method
 
-_FOUR = ("accuracy", "auroc", "ece15", "brier")
-_STACKED = {"Acc./AUROC (top); ECE-15/Brier (bottom)": _FOUR}
+# What the head of a column means in most tables, and titles and heads that mean nothing for the key of a cell.
+_HEADS = {
+    **dict.fromkeys(("Acc", "Acc."), ("accuracy",)),
+    **{"AUROC": ("auroc",), "Brier": ("brier",), "ECE": ("ece15",), "AURC": ("aurc",), "HCE@.9": ("hce90",)},
+    **dict.fromkeys(("CCG-AUC", "Natural", "Nat."), ("natural_ccg_auc",)),
+    "Strict": ("strict_ccg_auc",),
+    "Acc./AUROC (top); ECE-15/Brier (bottom)": ("accuracy", "auroc", "ece15", "brier"),
+    **{"Prompts": ("cost_prompt_passes",), "Replays": ("cost_replay_passes",)},
+    **{"Read": ("cost_read_tokens",), "Gen.": ("cost_generated_tokens",)},
+    **{"Slope": ("calibration_slope",), "In the large": ("calibration_in_the_large",)},
+    **{"Unique": ("unique_confidences",), "Endpt.": ("endpoint_share",), "Entropy": ("confidence_entropy",)},
+    **{
+        "Parse rate": ("parse_rate",),
+        "Changed": ("answers_changed",),
+        "Retained": ("retained_low_percent", "retained_high_percent"),
+    },
+    "Fixed prefix": ("fixed_prefix_ccg_auc",),
+}
+_SILENT = (
+    "ID",
+    "OOD",
+    "Cost",
+    "Measured",
+    "Group",
+    "Support",
+    "Answers",
+    "Confidence",
+    "Components",
+    "State",
+    "Visual",
+    "𝑛",
+)
 COSTLY = [
     method("sc2", label="SC@2", cost="$2t$"),
     method("sc8", label="SC@8", cost="$8t$"),
@@ -46,27 +77,28 @@ def both_losses(kind):
 class Case(NamedTuple):
     """A table in the paper's layout.
 
-    `columns` has the metrics of a column by its label, or the fields of a key; `source` is the name of the published
-    table; `sample`, the keys that a table must find to have its rows.
+    `columns` has what is special in it: the metrics of a column by its head, or the fields of a key; `silent`, titles
+    that mean nothing; `source` is the name of the published table; `sample`, keys without which a table has no rows.
     """
 
     layout: Layout
-    columns: dict
+    columns: Mapping = MappingProxyType({})
+    silent: tuple[str, ...] = ()
     source: str | None = None
     sample: tuple[Key, ...] = ()
 
     @property
     def meanings(self):
         """What a label says about the key of a cell."""
-        named = {
-            **{latex(label): {"subset": name} for name, label in _SUBSETS.items()},
-            **{latex(of.label): {"backbone": of.name} for of in self.layout.backbones},
-            **{latex(of.label): {"method": of.name} for of in self.layout.methods},
-            **{latex(of.label): {"dataset": of.name} for of in self.layout.datasets},
-            **{"OOD averaged": {"dataset": "ood"}, "ID": {}, "OOD": {}},
-        }
-        of_columns = {name: of if isinstance(of, dict) else {"metrics": of} for name, of in self.columns.items()}
-        return named | of_columns
+        columns = _HEADS | {label: {} for label in (*_SILENT, *self.silent)} | self.columns
+        return {
+            **{name: of if isinstance(of, dict) else {"metrics": of} for name, of in columns.items()},
+            **{label: {"subset": name} for name, label in _SUBSETS.items()},
+            **{of.label: {"backbone": of.name} for of in self.layout.backbones},
+            **{of.label: {"method": of.name} for of in self.layout.methods},
+            **{of.label: {"dataset": of.name} for of in self.layout.datasets},
+            "OOD averaged": {"dataset": "ood"},
+        } | {name: of for name, of in self.columns.items() if isinstance(of, dict)}
 
     def build(self, name, values):
         return load("tables", name).build(values, self.layout)
@@ -78,102 +110,52 @@ _SUBSETS = {
 }
 
 
+_OF_TWO = [_RLVR, _DUALREAD]
+_NULL = method("question_prior", "Null", label="Question prior")
 CASES = {
-    "main": Case(
-        layout(PAPER_METHODS),
-        {
-            **{"Acc.": ("accuracy",), "AUROC": ("auroc",), "CCG-AUC": {}, "Confidence": {}},
-            **{"Natural": ("natural_ccg_auc",), "Strict": ("strict_ccg_auc",)},
-        },
-        "main",
-    ),
-    "cascade": Case(
-        layout(CASCADE_METHODS),
-        {
-            **{"AUROC": ("auroc",), "Brier": ("brier",), "CCG-AUC": ("natural_ccg_auc",)},
-            **{"Components": {}, "PSR": {"method": "psr"}, "State": {}, "Visual": {}},
-        },
-        "cascade",
-    ),
-    "ood_acc": Case(layout(PAPER_METHODS, datasets=datasets("vqa_rad", "path_vqa")), _STACKED, "ood_acc"),
+    "main": Case(layout(PAPER_METHODS), {"CCG-AUC": {}}, source="main"),
+    "cascade": Case(layout(CASCADE_METHODS), {"PSR": {"method": "psr"}}, source="cascade"),
+    "ood_acc": Case(layout(PAPER_METHODS, datasets=datasets("vqa_rad", "path_vqa")), source="ood_acc"),
     "calib": Case(
-        layout(PAPER_METHODS, datasets=datasets("pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019")), _STACKED, "calib"
+        layout(PAPER_METHODS, datasets=datasets("pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019")), source="calib"
     ),
-    "reliability": Case(
-        layout([_RLCR, _DUALREAD], datasets=datasets("vqa_rad")),
-        {
-            **{"Acc": ("accuracy",), "AUROC": ("auroc",), "ECE": ("ece15",), "Brier": ("brier",)},
-            **{"AURC": ("aurc",), "HCE@.9": ("hce90",)},
-        },
-        "reliability",
-    ),
-    "ccg_ood": Case(
-        layout(PAPER_METHODS, datasets=datasets("vqa_rad", "path_vqa", "vqa_med_2019")),
-        {"Nat.": ("natural_ccg_auc",), "Strict": ("strict_ccg_auc",)},
-        "ccg_ood",
-    ),
+    "reliability": Case(layout([_RLCR, _DUALREAD], datasets=datasets("vqa_rad")), source="reliability"),
+    "ccg_ood": Case(layout(PAPER_METHODS, datasets=datasets("vqa_rad", "path_vqa", "vqa_med_2019")), source="ccg_ood"),
     "ccg": Case(
         layout([_DUALREAD, _RLVR]),
         {
             **{
-                label: {"method": "dualread", "metrics": (metric,)}
-                for label, metric in {
-                    r"Acc.$^{\mathrm{real}}$": "accuracy_real",
-                    r"Acc.$^{\mathrm{hn}}$": "accuracy_donor",
-                    "VRS": "vrs",
-                    r"$|\mathcal{E}|$": "decisive_pairs",
-                    "VBR": "vbr",
+                label: {"method": "dualread", "metrics": metrics}
+                for label, metrics in {
+                    **{"Acc.ʳᵉᵃˡ": ("accuracy_real",), "Acc.ʰⁿ": ("accuracy_donor",), "VRS": ("vrs",), "VBR": ("vbr",)},
+                    **{"|ℰ|": ("decisive_pairs",), "Src/Dnr": ("source_images", "donor_images")},
+                    "DualRead": ("natural_ccg_auc",),
                 }.items()
             },
-            "Src/Dnr": {"method": "dualread", "metrics": ("source_images", "donor_images")},
-            **{"Answers of the actor": {}, "Natural CCG-AUC": {}},
-            "DualRead": {"method": "dualread", "metrics": ("natural_ccg_auc",)},
             "GRPO (RLVR)": {"method": "rlvr", "metrics": ("natural_ccg_auc",)},
-            r"Paired $\Delta$": {"method": "dualread-rlvr", "metrics": ("paired_delta",)},
+            "Paired Δ": {"method": "dualread-rlvr", "metrics": ("paired_delta",)},
         },
-        "ccg",
+        silent=("Answers of the actor", "Natural CCG-AUC"),
+        source="ccg",
     ),
     "ccg_denom": Case(
         layout(PAPER_METHODS[1:5]),
-        {
-            **{r"$|\mathcal{E}|$": ("decisive_pairs",), "Strict": ("strict_decisive_pairs",)},
-            "Retained": ("retained_low_percent", "retained_high_percent"),
-        },
-        "ccg_denom",
+        {"|ℰ|": ("decisive_pairs",), "Strict": ("strict_decisive_pairs",)},
+        source="ccg_denom",
     ),
-    "sc_tradeoff": Case(
-        layout(COSTLY, datasets=datasets("vqa_rad")),
-        {"AUROC": ("auroc",), "Brier": ("brier",), "AURC": ("aurc",), "Cost": {}},
-        "sc_tradeoff",
-    ),
-    "costs": Case(
-        layout(COSTLY, datasets=datasets("vqa_rad")),
-        {
-            **{"AUROC": ("auroc",), "Brier": ("brier",), "AURC": ("aurc",), "Cost": {}, "Measured": {}},
-            **{"Prompts": ("cost_prompt_passes",), "Replays": ("cost_replay_passes",)},
-            **{"Read": ("cost_read_tokens",), "Gen.": ("cost_generated_tokens",)},
-        },
-        "sc_tradeoff",
-    ),
+    "sc_tradeoff": Case(layout(COSTLY, datasets=datasets("vqa_rad")), source="sc_tradeoff"),
+    "costs": Case(layout(COSTLY, datasets=datasets("vqa_rad")), source="sc_tradeoff"),
     "channel": Case(
         layout([_RLVR, _RLCR, method("bicr", label="BICR"), _DUALREAD], seeds=[43], datasets=datasets("vqa_rad")),
-        {
-            **{"Parse rate": ("parse_rate",), "Support": {}},
-            **{"Unique": ("unique_confidences",), "Endpt.": ("endpoint_share",)},
-        },
-        "channel",
+        source="channel",
     ),
     "base_models": Case(
         layout(
             [method("base", label="Base"), method("sequence_likelihood", label="Seq. lik.")],
             datasets=datasets("vqa_rad"),
-        ),
-        _STACKED,
+        )
     ),
-    "branches": Case(
-        layout([method("psr", label="PSR"), method("per", label="PER"), _DUALREAD]),
-        {"Slope": ("calibration_slope",), "In the large": ("calibration_in_the_large",)},
-    ),
+    "branches": Case(layout([method("psr", label="PSR"), method("per", label="PER"), _DUALREAD])),
     "estimators": Case(
         layout(
             [
@@ -182,39 +164,29 @@ CASES = {
                 method("lmp_rde", "LM-Polygraph", label="RDE", cost=r"$t+\tau$"),
             ]
         ),
-        {
-            **{"AUROC": ("auroc",), "Brier": ("brier",), "CCG-AUC": ("natural_ccg_auc",), "Cost": {}, "Group": {}},
-            **{"Likelihood": {}, "LM-Polygraph": {}},
-        },
+        silent=("Likelihood", "LM-Polygraph"),
     ),
     "thresholds": Case(
-        layout([_RLVR, _DUALREAD]),
+        layout(_OF_TWO),
         {
-            r"$c\ge$": {"metrics": both_rules("threshold_at_risk_10")},
+            "𝑐≥": both_rules("threshold_at_risk_10"),
             **{"Kept": both_rules("coverage_at_risk_10"), "Wrong": both_rules("kept_risk_at_risk_10")},
-            **{r"Target risk 10\%": {}, "Empirical (top); certified (bottom)": {}},
         },
+        silent=("Target risk 10%", "Empirical (top); certified (bottom)"),
         sample=(Key("qwen3-vl-2b", "slake", "all", "rlvr", "threshold_at_risk_10"),),
     ),
     "by_family": Case(
-        layout([_RLVR, _DUALREAD]),
-        {
-            **{"Acc": ("accuracy",), "AUROC": ("auroc",), "ECE": ("ece15",), "Brier": ("brier",), "$n$": {}},
-        },
+        layout(_OF_TWO),
         sample=tuple(
             Key("qwen3-vl-2b", "slake", subset, "rlvr", "accuracy") for subset in ("family:color", "family:organ")
         ),
     ),
     "robustness": Case(
-        layout([_RLVR, method("psr", label="PSR"), method("question_prior", "Null", label="Question prior")]),
+        layout([_RLVR, method("psr", label="PSR"), _NULL]),
         {
-            **{
-                "Condition": {},
-                "original": {"subset": "condition:original"},
-                "no image": {"subset": "condition:no_image"},
-            },
-            **{"Acc.": ("accuracy",), "Acc. drop": ("accuracy_drop",), "Conf.": ("mean_confidence",)},
-            **{"Conf. drop": ("confidence_drop",), "AUROC": ("auroc",), "Brier": ("brier",), "CCG-AUC": ("ccg_auc",)},
+            **{"original": {"subset": "condition:original"}, "no image": {"subset": "condition:no_image"}},
+            **{"Acc. drop": ("accuracy_drop",), "Conf.": ("mean_confidence",), "Conf. drop": ("confidence_drop",)},
+            "CCG-AUC": ("ccg_auc",),
         },
         sample=tuple(
             Key("qwen3-vl-2b", "slake", f"condition:{name}", "rlvr", "accuracy") for name in ("original", "no_image")
@@ -228,10 +200,7 @@ CASES = {
                 method("hac_vase", "Field", label="HAC, VASE"),
             ]
         ),
-        {
-            **{"AUROC": ("auroc",), "Brier": ("brier",), "CCG-AUC": ("natural_ccg_auc",), "Cost": {}, "Group": {}},
-            **{"Sampling": {}, "Field": {}},
-        },
+        silent=("Sampling", "Field"),
     ),
     "training_signals": Case(
         layout(
@@ -241,47 +210,34 @@ CASES = {
                 method("head", "Trained head", label="Head"),
             ]
         ),
-        {
-            **{"Training": {}, "Confidence": {}, "Answers": {}, "Support": {}, "CCG-AUC": {}},
-            **{"RLVR": {}, "Trained head": {}, "Acc.": ("accuracy",), "Changed": ("answers_changed",)},
-            **{"AUROC": ("auroc",), "ECE": ("ece15",), "Brier": ("brier",), "Unique": ("unique_confidences",)},
-            **{"Entropy": ("confidence_entropy",), "Natural": ("natural_ccg_auc",), "Strict": ("strict_ccg_auc",)},
-        },
+        {"CCG-AUC": {}},
+        silent=("RLVR", "Trained head"),
     ),
     "layers": Case(
         layout(
             [
-                method("layer_0", "Layers", label="Layer at 0", cost=r"$t+\tau$"),
-                method("layer_50", "Layers", label="Layer at .5", cost=r"$t+\tau$"),
+                method(f"layer_{k}", "Layers", label=f"Layer at {depth}", cost=r"$t+\tau$")
+                for k, depth in ((0, "0"), (50, ".5"))
             ]
         ),
-        {
-            **{"AUROC": ("auroc",), "Brier": ("brier",), "CCG-AUC": ("natural_ccg_auc",), "Cost": {}, "Group": {}},
-            **{"Layers": {}},
-        },
+        silent=("Layers",),
     ),
     "controls": Case(
-        layout(
-            [_RLVR, method("psr", label="PSR"), method("question_prior", "Null", label="Question prior")],
-            datasets=datasets("pmc_vqa"),
-        ),
+        layout([_RLVR, method("psr", label="PSR"), _NULL], datasets=datasets("pmc_vqa")),
         {
-            **{"CCG-AUC, donor image": {}, "Shuffled image": {}},
-            **{"Strict": ("strict_ccg_auc",), "Same answer": ("strict_same_answer_ccg_auc",)},
-            **{"Fixed prefix": ("fixed_prefix_ccg_auc",), "Acc.": ("shuffled_accuracy",)},
-            **{"Drop": ("shuffled_accuracy_drop",), "AUROC": ("shuffled_auroc",), "CCG-AUC": ("shuffled_ccg_auc",)},
+            **{"Same answer": ("strict_same_answer_ccg_auc",), "CCG-AUC": ("shuffled_ccg_auc",)},
+            **{"Acc.": ("shuffled_accuracy",), "Drop": ("shuffled_accuracy_drop",), "AUROC": ("shuffled_auroc",)},
         },
+        silent=("CCG-AUC, donor image", "Shuffled image"),
     ),
     "claims": Case(
         layout([_RLVR, method("psr", label="PSR")], datasets=datasets("pmc_vqa")),
         {
-            **{"Reports and claims": {}, "Labeled claims": {}, "CCG-AUC": {}, "Reports": ("reports",)},
-            **{"None": ("reports_without_claim",), "Claims": ("claims",), "No label": ("claims_without_label",)},
-            **{"Acc.": ("accuracy",), "AUROC": ("auroc",), "Brier": ("brier",)},
-            **{"Fixed prefix": ("fixed_prefix_ccg_auc",), "Both": ("supported_on_both_ccg_auc",)},
+            **{"CCG-AUC": {}, "Reports": ("reports",), "None": ("reports_without_claim",), "Claims": ("claims",)},
+            **{"No label": ("claims_without_label",), "Both": ("supported_on_both_ccg_auc",)},
             **{"Kept": both_losses("kept"), "Unsup.": both_losses("unsupported"), "Empty": both_losses("none_kept")},
-            **{r"Filter, 10\%": {}, "Filter: share (top); any (bottom)": {}},
         },
+        silent=("Reports and claims", "Labeled claims", "Filter, 10%", "Filter: share (top); any (bottom)"),
         sample=(Key("qwen3-vl-2b", "pmc_vqa", "all", "rlvr", "filter_share_kept_at_risk_10"),),
     ),
 }
@@ -320,11 +276,11 @@ def paper(name):
 
 
 def read(name, table):
-    return reading.read(table.tex, CASES[name].meanings)
+    return reading.read(table, CASES[name].meanings)
 
 
 def read_bold(name, table):
-    return reading.read_bold(table.tex, CASES[name].meanings)
+    return reading.read_bold(table, CASES[name].meanings)
 
 
 def as_printed(key, value):

@@ -18,3 +18,20 @@ def row(method, group, metric, estimate, **more):
 
 def table(*rows):
     return from_rows(list(rows), SUBGROUPS)
+
+
+ROWS = (
+    row("psr", "f", "auroc", 0.7, p_holm=0.04, difference=0.2),
+    row("psr", "m", "auroc", 0.5, p_holm=0.05),
+    row("psr", None, "auroc", 0.6),
+    row("psr", "f", "brier", 0.3),
+    row("psr", "m", "brier", None),
+    row("psr", "f", "accuracy", 0.8, n=70),
+    row("psr", "f", "certified_threshold_at_risk_10", 0.85),
+    row("psr", "m", "certified_threshold_at_risk_10", None),
+    row("psr", "m", "natural_ccg_auc", 0.5),
+    row("psr", "m", "natural_few_donors", 1.0),
+    row("base", "f", "auroc", 0.9, actor="base", seed=0),
+    row("psr", "f", "auroc", 0.1, seed=29),
+    row("psr", "f", "auroc", 0.2, seed=43),  # not shown
+)

@@ -1,61 +1,59 @@
-r"""The printed cells of a table, read back from its LaTeX by the labels of their block, row and column.
+"""The printed cells of a table, read back by the labels of their block, row and column; and the paper's own values.
 
 A cell is written here as the CSV prints it: .952±.004, with a dagger and the initials of the sides with few images.
 """
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from dualread.reporting.tables.entries import (
+    DASH,
+    DITTO,
+    INDENT,
+    Entry,
+    Heading,
+    Joined,
+    Number,
+    Over,
+    TableRow,
+    TwoLines,
+    plain,
+)
 from dualread.reporting.tables.published import published_cells
 from dualread.reporting.tables.values import Key, Value
 
-_NUMBER = re.compile(
-    r"\$(?P<bold>\\mathbf\{)?(?P<mean>[+-]?[\d.]+)\}?(?:_\{\\pm(?P<std>[\d.]+)\})?(?:\{\}\^\{\\dagger\\mathrm\{(?P<short>sd?|d)\}\})?\$"
-    r"|---|(?P<count>^\d+$)"
-)
-# A field that repeats the one above it.
-_DITTO = "''"
 # The heads of columns that hold labels; all other columns hold cells.
 _LABELS = (
-    "Backbone",
-    "Dataset",
-    "Method",
-    "Method $-$ baseline",
-    "Variant",
-    "Actor",
-    "Family",
-    "Condition",
-    "Training",
+    *("Actor", "Backbone", "Condition", "Dataset", "Family", "Method", "Method − baseline", "Training", "Variant"),
 )
 
 
 class Place(NamedTuple):
-    """One field of a tabular: all labels above and beside it, without arrows and counts; and its LaTeX."""
+    """One cell below the heads: all labels above and beside it, without arrows and counts; and its entry."""
 
     labels: tuple[str, ...]
-    text: str
+    entry: Entry
 
 
-def places(tex):
-    """Yield every field below the heads of the tabulars, except those in columns of labels."""
-    for rest in tex.split(r"\toprule")[1:]:
-        yield from _places(rest.split(r"\bottomrule")[0].splitlines())
-
-
-def _places(lines):
-    start = lines.index(r"\midrule")
-    columns = _columns([line for line in lines[:start] if line.endswith(r"\\")])
-    heading, left, above = [], {}, []
-    for line in lines[start:]:
-        if line.startswith(r"\multicolumn"):
-            heading, left, above = re.split(", |: ", _arguments(_arguments(line)[2])[0]), {}, []
-        elif line.endswith(r"\\"):
-            fields = _filled([_without_raisebox(text) for text in line.removesuffix(r" \\").split(" & ")], left)
-            fields = above = [above[k] if text == _DITTO else text for k, text in enumerate(fields)]
-            beside = [text for labels, text in zip(columns, fields, strict=True) if labels and labels[-1] in _LABELS]
-            for labels, text in zip(columns, fields, strict=True):
-                if labels and labels[-1] not in _LABELS:
-                    yield Place((*heading, *filter(None, beside), *labels), text)
+def places(table) -> Iterator[Place]:
+    """Yield every cell below the heads, except those in columns of labels and in rows that belong to the one above."""
+    for part in table.floats:
+        columns = _columns(part.head)
+        heading, above = [], [""] * len(columns)
+        for line in part.body:
+            if isinstance(line, Heading):
+                heading, above = re.split(", |: ", line.label), [""] * len(columns)
+            elif isinstance(line, TableRow) and not str(line.cells[0]).startswith(INDENT):
+                is_label = [bool(labels) and labels[-1] in _LABELS for labels in columns]
+                above = [
+                    old if new == DITTO or (is_text and new == "") else new
+                    for new, old, is_text in zip(line.cells, above, is_label, strict=True)
+                ]
+                beside = [_label(entry) for entry, is_text in zip(above, is_label, strict=True) if is_text]
+                for labels, entry, is_text in zip(columns, above, is_label, strict=True):
+                    if labels and not is_text:
+                        yield Place((*heading, *filter(None, beside), *labels), entry)
 
 
 def key_of(*, backbone, method, metric, dataset="slake", subset="all"):
@@ -65,20 +63,21 @@ def key_of(*, backbone, method, metric, dataset="slake", subset="all"):
     return Key(backbone, dataset, subset, method, metric)
 
 
-def read(tex, meanings, key=key_of):
+def read(table, meanings, key=key_of) -> dict[Key, str]:
     """Return {key: printed cell}.
 
     Args:
-        tex: The LaTeX of a table.
+        table: A printed table.
         meanings: For each label, the fields of the key that it stands for; for the label of a column also `metrics`.
         key: Makes a key of these fields and one metric.
     """
-    return {cell: text for cell, (text, _) in _cells(tex, meanings, key).items()}
+    return {cell: plain(entry) for cell, entry in _cells(table, meanings, key).items()}
 
 
-def read_bold(tex, meanings):
+def read_bold(table, meanings):
     """Return the keys of the cells that are printed in bold."""
-    return {cell for cell, (_, bold) in _cells(tex, meanings, key_of).items() if bold}
+    cells = _cells(table, meanings, key_of).items()
+    return {cell for cell, entry in cells if isinstance(entry, Number) and entry.is_bold}
 
 
 def published(table):
@@ -101,80 +100,41 @@ def as_printed(value, digits=3):
     return "±".join(text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text for text in texts)
 
 
-def _cells(tex, meanings, key):
-    found = {}
-    for place in places(tex):
+def _cells(table, meanings, key):
+    cells = {}
+    for place in places(table):
         meant = [meanings[label] for label in place.labels]  # an unexpected label is an error
         fields = {name: value for meaning in meant for name, value in meaning.items()}
-        metrics = fields.pop("metrics", ())
-        numbers = list(_NUMBER.finditer(place.text))
-        if len(numbers) == 1 and _text(numbers[0]) == "---":
+        metrics, numbers = fields.pop("metrics", ()), list(_numbers(place.entry))
+        if numbers == [DASH]:
             numbers *= len(metrics)  # one dash stands for all metrics of the column
-        if metrics and place.text:
+        if metrics and place.entry != "":
             for metric, number in zip(metrics, numbers, strict=True):
                 cell = key(**fields, metric=metric)
-                assert cell not in found, f"{cell} is printed twice"
-                found[cell] = (_text(number), number["bold"] is not None)
-    return found
+                assert cell not in cells, f"{cell} is printed twice"
+                cells[cell] = number
+    return cells
 
 
-def _text(found):
-    if found["count"]:
-        return found["count"]
-    if found["mean"] is None:
-        return "---"
-    return (
-        found["mean"] + (f"±{found['std']}" if found["std"] else "") + (f"†{found['short']}" if found["short"] else "")
-    )
+def _numbers(entry):
+    if isinstance(entry, Joined | TwoLines):
+        for part in entry.parts if isinstance(entry, Joined) else entry:
+            yield from _numbers(part)
+    elif isinstance(entry, Number) or (isinstance(entry, str) and (entry == DASH or entry.isdigit())):
+        yield entry
 
 
 def _columns(head):
     """Return the labels above each column, from top to bottom."""
     rows = []
     for line in head:
-        fields = []
-        for text in line.removesuffix(r" \\").split(" & "):
-            spans = text.startswith(r"\multicolumn")
-            n, _, content = _arguments(text) if spans else (1, "", text)
-            content = re.sub(r"\$\\(up|down)arrow\$| \(\$n=\d+\$\)", "", content)
-            fields += [content] * int(n)
-        rows.append(fields)
+        texts = [(cell.text, cell.columns) if isinstance(cell, Over) else (cell, 1) for cell in line.cells]
+        rows.append([re.sub(r"[↑↓]| \(𝑛=\d+\)", "", text) for text, n in texts for _ in range(n)])
     width = max(map(len, rows))
     return [
         tuple(filter(None, labels)) for labels in zip(*(row + [""] * (width - len(row)) for row in rows), strict=True)
     ]
 
 
-def _without_raisebox(text):
-    return _arguments(text)[1] if text.startswith(r"\raisebox") else text
-
-
-def _filled(fields, left):
-    """Return the fields of a line, where those that a \\multirow spans have its text.
-
-    `left` says for each column how many further lines its \\multirow spans, and its text. It is updated.
-    """
-    for k, text in enumerate(fields):
-        if text.startswith(r"\multirow"):
-            n, _, content = _arguments(text)
-            left[k] = (int(n), content)
-        if k in left:
-            n, content = left.pop(k)
-            assert text == "" or text.startswith(r"\multirow"), f"{text} under {content}"
-            fields[k] = content
-            if n > 1:
-                left[k] = (n - 1, content)
-    return fields
-
-
-def _arguments(command):
-    r"""Return the arguments of a command: 2, * and a of \multirow{2}{*}{a}."""
-    found, depth, start = [], 0, 0
-    for k, character in enumerate(command):
-        if character in "{}" and command[k - 1] != "\\":
-            depth += 1 if character == "{" else -1
-            if character == "{" and depth == 1:
-                start = k + 1
-            elif character == "}" and depth == 0:
-                found.append(command[start:k])
-    return found
+def _label(entry):
+    return entry if isinstance(entry, str) else entry[0]

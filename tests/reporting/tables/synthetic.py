@@ -65,9 +65,3 @@ def build(name, rows):
 
 def cells_of(name, rows):
     return cases.read(name, build(name, rows))
-
-
-def swapped(rows, field, one, other):
-    """The rows with two names of a field exchanged."""
-    names = {one: other, other: one}
-    return [{**row, field: names.get(row[field], row[field])} for row in rows]

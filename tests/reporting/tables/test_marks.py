@@ -8,15 +8,27 @@ import re
 from functools import cache
 from pathlib import Path
 
+import polars as pl
+
 from dualread.plugins import load
 from dualread.reporting.tables.families import PUBLISHED
 from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import LabeledDataset
 from dualread.stages import build_table
 from tests import golden
-from tests.reporting.tables import cases, contrasts, synthetic
+from tests.reporting.tables import cases, contrasts, groups, synthetic
 from tests.reporting.tables.contrasts import row
-from tests.reporting.tables.layouts import TINY, TOKEN, datasets, estimate, layout, method, metrics, over_seeds
+from tests.reporting.tables.layouts import (
+    TINY,
+    TOKEN,
+    data_rows,
+    datasets,
+    estimate,
+    layout,
+    method,
+    metrics,
+    over_seeds,
+)
 from tests.specs import changed
 
 # What the paper prints in bold, read off its Table main.
@@ -82,10 +94,38 @@ def of_families(dataset, **sizes):
     ]
 
 
+def of_data(frame, *names):
+    return build_table.build(load("tables", "data"), frame, layout([], datasets=datasets(*names)))
+
+
+def answer_sets(**coverage):
+    """Answer sets of all questions, and of the groups that have a coverage; a method without sets stands below."""
+    rows = [
+        estimate("psr", name, value, subset=subset)
+        for subset, share in {"all": 0.9, **coverage}.items()
+        for name, value in (
+            ("questions_with_choices", 40.0),
+            ("threshold_at_miss_10", 0.3),
+            ("coverage_at_miss_10", share),
+        )
+        for name in [f"set_{name}"]
+    ]
+    shown = layout([method("psr"), method("none", label="None")], TINY, seeds=[17])
+    return build_table.build(load("tables", "answer_sets"), metrics(*rows), shown)
+
+
+def of_groups():
+    """Two seeds of an actor, and one without seeds, whose group stands with both; a third seed is not shown."""
+    shown = layout([method("psr", label="PSR"), method("base", actor="base", label="Base")])
+    shown = changed(shown, backbones=(changed(shown.backbones[0], name="tiny", seeds=(17, 29)),))
+    return build_table.build(load("tables", "subgroups"), groups.table(*groups.ROWS), shown)
+
+
 SAME = {of.name: [0.3, 0.4, 0.5] for of in TWO}
 ROBUST = {"dataset": "slake", "subset": "condition:no_image"}
 OTHER_CCG = {"dualread": [0.7] * 3, "rlvr": [0.5, None, 0.5]}
 STUDY = tuple(datasets("path_vqa", "pmc_vqa"))
+NO_PAIRS = ("pmc_vqa", "test", "ood", 2000, 1000, 1000, 994, 6, 0, "no question is asked of two images", "f" * 64)
 WITH_PMC = {"datasets": tuple(datasets("pmc_vqa"))}
 RETRAINED = {"low_retrained": 0.0, "high_retrained": 0.2, "p_retrained": 0.03}
 STATES_KEPT = [
@@ -348,6 +388,16 @@ CASES = {
     "no p-value": lambda: compare("significance", difference("auroc", 0.1, p=None, p_holm=None, low=None, high=None)),
     "significance of no contrast": lambda: compare("significance", names=()),
     "significance of two contrasts": lambda: compare("significance", names=("c", "mine")),
+    # 3419 + 500 + 1000 = 4919 questions on 315 + 45 + 90 = 450 images; a digest is printed by its first 12 digits
+    "data": lambda: of_data(data_rows(NO_PAIRS), "pmc_vqa"),
+    "data of a study that shows one data set": lambda: of_data(data_rows(NO_PAIRS)),
+    "data where intervals go by patients": lambda: of_data(
+        data_rows(NO_PAIRS).with_columns(clusters=pl.when(dataset="slake").then(pl.col("images") // 3)), "pmc_vqa"
+    ),
+    "answer sets": answer_sets,
+    "answer sets of groups": lambda: answer_sets(**{"group:sex=m": 0.95, "group:sex=f": 0.85, "group:sex": 0.8}),
+    # The worst of two groups has the least ends; one group alone is no worst one.
+    "groups": of_groups,
     **{
         f"{len(names)} data sets in distribution": lambda names=names: layout(
             TWO, datasets=[LabeledDataset(name=name, label=name, id=True) for name in names]
@@ -355,7 +405,10 @@ CASES = {
         for names in ("", "ab")
     },
 }
-_SHOWN = ("dataset", "subset", "method", "baseline", "metric", "printed", "mean", "std", "high", "p_holm", "reason")
+_SHOWN = (
+    *("dataset", "role", "subset", "seed", "method", "group", "baseline", "metric", "column", "printed", "value"),
+    *("mean", "std", "high", "p_holm", "reason"),
+)
 
 
 def lines_of(tex):
@@ -375,7 +428,9 @@ def sentences(table):
 
 @cache
 def usual(name):
-    """What the caption of a table says without any value."""
+    """What the caption of a table of metrics or contrasts says without any value."""
+    if name in ("data", "subgroups"):
+        return {}
     return sentences(compare(name) if name in ("intervals", "paired", "significance") else build(name))
 
 

@@ -4,13 +4,12 @@ The words of the tables are in words.txt.
 """
 
 import re
-from itertools import combinations, pairwise
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from dualread.evaluation.aggregates import aggregate
 from dualread.plugins import known, load
 from dualread.reporting.tables._latex import text as latex
 from dualread.reporting.tables._sheet import Sheet
@@ -24,18 +23,13 @@ from tests.reporting.tables.layouts import PAPER_METHODS, layout, metrics
 from tests.reporting.tables.synthetic import (
     DERIVED,
     OF_ACTOR,
-    SEEDS,
     build,
     cells_of,
-    keys_of,
     rows_of,
-    stands_once,
-    swapped,
 )
 from tests.study.embedded import EMBEDDED
 
 SHEETS = {name: sheet for name in known("tables") if isinstance(sheet := load("tables", name).build, Sheet)}
-MEANS = ("ood6", "ood_ccg")
 OF_THE_PAPER = [name for name, case in CASES.items() if case.source]
 LOW_IS_GOOD = ("ece15", "brier", "aurc", "hce90")
 # Of these, no value is better than another, or all methods of an actor have the same.
@@ -125,68 +119,13 @@ def test_a_study_without_any_value_has_dashes_and_reasons(name):
     assert table.html.startswith("<table>")
 
 
-def exchanged(cells, field, one, other):
-    """The cells as they must be when two names of a field of their keys are exchanged; a dash where there was none."""
-    names = {one: other, other: one}
-    return {
-        key: cells.get(key._replace(**{field: names.get(getattr(key, field), getattr(key, field))}), "---")
-        for key in cells
-    }
-
-
-def pairs_of(name):
-    keys = keys_of(name)
-    methods = [of.name for of in CASES[name].layout.methods]
-    found = [("method", *pair) for pair in dict.fromkeys((tuple(methods[:2]), tuple(methods[-2:])))]
-    for field in ("backbone", "dataset", "subset"):
-        found += [(field, *pair) for pair in pairwise(dict.fromkeys(getattr(key, field) for key in keys))]
-    return found
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_swapped_names_exchange_their_cells_and_leave_all_others(name):
-    keys = [key for key in keys_of(name) if key.metric not in DERIVED]
+def test_each_value_stands_in_its_place(name):
     rows = rows_of(name)
-    before = cells_of(name, rows)
-    means = {before[key].split("±")[0] for key in keys if key.metric not in OF_ACTOR}
-    assert len(means) == sum(key.metric not in OF_ACTOR for key in keys)  # or a swap could go unseen
-    for field, one, other in pairs_of(name):
-        after, expected = cells_of(name, swapped(rows, field, one, other)), exchanged(before, field, one, other)
-        if field == "method":
-            expected |= {key: text for key, text in before.items() if stands_once(name, key)}
-        # A share moves with its backbone and its method; a difference of two methods is theirs, and changes its sign.
-        mine = {key for key in before if key.metric != "paired_delta" or field == "backbone"}
-        assert {key: after[key] for key in mine} == {key: expected[key] for key in mine}
-        assert after != before
-        for key in before.keys() - mine:
-            assert {before[key][0], after[key][0]} == {"+", "-"}
-            assert before[key][1:] == after[key][1:]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_swapped_seeds_change_nothing_where_means_run_over_them(name):
-    rows = rows_of(name)
-    before, shown = build(name, rows), CASES[name].layout.backbones[0].seeds
-    for one, other in combinations(SEEDS, 2):
-        after = build(name, swapped(rows, "seed", one, other))
-        if (one in shown) == (other in shown):
-            assert before.tex == after.tex
-            assert before.cells.equals(after.cells)
-        else:
-            assert before.tex != after.tex
-
-
-@pytest.mark.parametrize("name", [name for name in CASES if any(key.dataset in MEANS for key in keys_of(name))])
-def test_swapped_domains_leave_their_mean(name):
-    domains = ("vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019")
-    keys = keys_of(name)
-    behind = dict.fromkeys(key for key in keys if key.dataset not in MEANS)
-    behind |= dict.fromkeys(key._replace(dataset=of) for key in keys if key.dataset in MEANS for of in domains)
-    rows = rows_of(name, behind)
-    one, other = [of for of in domains if of in {key.dataset for key in keys}][-2:] or domains[-2:]
-    before, after = (
-        cells_of(name, [*found.iter_rows(named=True), *aggregate(found, ood=domains, ood_ccg=domains).to_dicts()])
-        for found in (metrics(*rows), metrics(*swapped(rows, "dataset", one, other)))
-    )
-    assert "---" not in before.values()
-    assert after == exchanged(before, "dataset", one, other)
+    values = summarize(metrics(*rows), seeds=CASES[name].layout.seeds)
+    cells = {key: text for key, text in cells_of(name, rows).items() if key.metric not in DERIVED}
+    different = [text for key, text in cells.items() if key.metric not in OF_ACTOR]
+    assert len(set(different)) == len(different)
+    rates = {key: values[key._replace(metric="imputed_share")] for key in cells if key.metric == "parse_rate"}
+    expected = {key: replace(rates[key], mean=1 - rates[key].mean) if key in rates else values[key] for key in cells}
+    assert cells == {key: cases.as_printed(key, value) for key, value in expected.items()}

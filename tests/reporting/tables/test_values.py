@@ -2,10 +2,11 @@
 
 import pytest
 
-from dualread.reporting.tables.entries import DASH, Number, plain
+from dualread.reporting.tables.entries import Number, plain
 from dualread.reporting.tables.values import Key, Value, number, printed, rounded, summarize
 from tests.reporting.tables import reading
-from tests.reporting.tables.layouts import estimate, metrics, over_seeds
+from tests.reporting.tables.layouts import estimate, layout, metrics, over_seeds
+from tests.specs import changed
 
 SEEDS = {"tiny": (17, 29, 43)}
 AUROC = Key("tiny", "slake", "all", "psr", "auroc")
@@ -49,11 +50,6 @@ def test_an_ece_is_by_chance_if_no_seed_is_above_its_floor(floors, expected):
     of_floors = over_seeds("psr", "ece15_noise_floor", floors, reason="all rows are of one image")
     found = summarize(metrics(*ece, *of_floors), seeds=SEEDS)
     assert found[AUROC._replace(metric="ece15")].by_chance is expected
-
-
-def test_an_ece_without_a_floor_is_not_by_chance():
-    found = summarize(metrics(*over_seeds("psr", "ece15", [0.1] * 3, dataset="ood6")), seeds=SEEDS)
-    assert not found[AUROC._replace(metric="ece15", dataset="ood6")].by_chance
 
 
 def test_the_dagger_is_of_the_seeds_that_the_table_shows():
@@ -124,8 +120,13 @@ def test_rounded_equals_the_printed_number():
     assert str(rounded(-0.0001)) == "0.0"
 
 
-def test_a_value_in_print():
-    assert printed(value(0.952, 0.004), bold=True) == Number(".952", ".004", is_bold=True)
-    assert printed(value(0.443), sign=True) == Number("+.443")
-    assert printed(value(0.782, 0.1, short=("source", "donor"))) == Number(".782", ".100", short="sd")
-    assert printed(value(None, reason="why")) == DASH
+def test_a_caption_says_what_is_resampled():
+    shown = changed(layout([]), units={"SLAKE-test": "image", "Frames": "patient", "Clinic": "patient"})
+    text = "Over other {units}, each {unit} at once."
+    of_which = "Resampled are images of SLAKE-test; patients of Frames, Clinic."
+    assert shown.in_units(text) == f"Over other images or patients, each image or patient at once. {of_which}"
+    assert shown.in_units("a {unit}-cluster") == f"a image or patient-cluster. {of_which}"  # no sentence, in a table
+    assert [shown.units_of(label) for label in ("SLAKE-test", "Clinic", "another")] == ["images", "patients", "images"]
+    alone = changed(shown, units={"Frames": "patient"})
+    assert alone.in_units(text) == "Over other patients, each patient at once."
+    assert layout([]).in_units(text) == "Over other images, each image at once."

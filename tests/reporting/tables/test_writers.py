@@ -11,12 +11,12 @@ from dualread.reporting.tables._latex import latex_table, text
 from dualread.reporting.tables.entries import (
     DASH,
     DITTO,
+    INDENT,
     Beside,
     Code,
     Float,
     Gap,
     Heading,
-    Indented,
     Interval,
     Joined,
     Number,
@@ -25,7 +25,6 @@ from dualread.reporting.tables.entries import (
     Raised,
     TableRow,
     TwoLines,
-    Words,
     plain,
 )
 from tests.drawn import few, texts
@@ -55,7 +54,7 @@ ENTRIES = [
         "<td>a&nbsp;b&thinsp;/</td>",
     ),
     (Code("0a_b"), "0a_b", r"\texttt{0a\_b}", "<td><code>0a_b</code></td>"),
-    (Indented("fit"), "fit", r"\quad fit", "<td>&emsp;fit</td>"),
+    (f"{INDENT}fit", f"{INDENT}fit", r"\quad fit", "<td>&emsp;fit</td>"),
     (DASH, "---", "---", '<td class="undefined">—</td>'),
     (DITTO, "”", "''", "<td>”</td>"),
     ("Acc.ʳᵉᵃˡ↑", "Acc.ʳᵉᵃˡ↑", r"Acc.$^{\mathrm{real}}\uparrow$", "<td>Acc.<sup>real</sup>↑</td>"),
@@ -133,11 +132,13 @@ def test_rows_and_what_separates_them():
 def test_labels_beside_several_rows():
     assert lines_of(TableRow([Beside("x", 1), Beside("y", 3)])) == [r"x & \multirow{3}{*}{y} \\"]
     assert lines_of(TableRow([Raised("x"), "v"])) == [r"\raisebox{1.1ex}[0pt]{x} & v \\"]
-    assert lines_of(TableRow([Words("Hidden state", 1)])) == [r"Hidden state \\"]
-    assert lines_of(TableRow([Words("Hidden state", 2)])) == [r"\multirow{2}{*}{\shortstack[l]{Hidden\\state}} \\"]
+    assert lines_of(TableRow([Beside("Hidden state", 1, by_word=True)])) == [r"Hidden state \\"]
+    assert lines_of(TableRow([Beside("Hidden state", 2, by_word=True)])) == [
+        r"\multirow{2}{*}{\shortstack[l]{Hidden\\state}} \\"
+    ]
     body = (
         *(TableRow([Beside("a", 2), "1"]), TableRow(["", "2"]), TableRow(["b", "3"])),
-        *(Gap.RULE, TableRow([Words("c d", 2), "4"]), Gap.SPACE, TableRow(["", "5"])),
+        *(Gap.RULE, TableRow([Beside("c d", 2, by_word=True), "4"]), Gap.SPACE, TableRow(["", "5"])),
     )
     assert [line for line in table(*body).splitlines() if line.startswith("<tr")] == [
         '<tr><th scope="rowgroup" rowspan="2" class="left">a</th><td>1</td></tr>',
@@ -163,13 +164,6 @@ def test_columns_keep_their_side():
     lines = table(TableRow(["x", "y", "z"]), columns="lrl").splitlines()
     assert lines[-3] == '<tr><th scope="row" class="left">x</th><td class="right">y</td><td class="left">z</td></tr>'
     assert '<td colspan="2">both</td>' in table(TableRow(["x", Over("both", 2)]), columns="lrr")  # centered
-
-
-def test_a_table_is_wide_only_where_asked():
-    parts = {"name": "t", "columns": "lc", "head": [], "body": [], "caption": "c"}
-    assert r"\begin{table*}" in latex_table(Float(wide=True, **parts))
-    narrow = latex_table(Float(wide=False, **parts))
-    assert (r"\begin{table}" in narrow, r"\columnwidth" in narrow, "t.csv" in narrow) == (True, True, True)
 
 
 def test_every_table_has_one_html_table_per_float_and_labels_as_they_were_written():

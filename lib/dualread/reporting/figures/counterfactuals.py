@@ -42,12 +42,10 @@ _CSV = {
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return one page per backbone: two rows of at most three examples.
+    """Return one page per backbone: two rows of at most three examples, which the drop of the first method chooses.
 
-    Args:
-        tables: `pairs`: backbone, method, dataset, seed; the columns of `dualread.evaluation.join.Joined.pairs`;
-            question, and with the suffixes _real and _donor reference (gold answers) and images (paths).
-        layout: Its backbones and methods are drawn, in its order; the first method's drop chooses.
+    `pairs` has backbone, method, dataset, seed; the columns of `dualread.evaluation.join.Joined.pairs`; question; and
+    with the suffixes _real and _donor reference (gold answers) and images (paths).
     """
     pairs = tables["pairs"]
     pages = [_page(pairs.filter(backbone=backbone.name), backbone, layout) for backbone in layout.backbones]

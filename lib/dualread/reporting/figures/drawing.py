@@ -50,29 +50,31 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A finished figure, and one row per drawn value with its full precision; null where the figure has a gap.
+    """A finished figure, and one row per drawn value with its full precision; null where the figure has a gap."""
 
-    Attributes:
-        figure: The first page.
-        values: What is drawn on all pages.
-        further: The other pages.
-    """
-
-    figure: Figure
-    values: pl.DataFrame
-    further: Sequence[Figure] = ()
+    figure: Figure  # the first page
+    values: pl.DataFrame  # what is drawn on all pages
+    further: Sequence[Figure] = ()  # the other pages
 
 
 def refuse_more(figure: str, kind: str, drawn: Sequence[Labeled]) -> None:
-    """Refuse more entries than colors.
-
-    Raises:
-        ConfigError: There are more.
-    """
+    """Raise a ConfigError if there are more entries than colors."""
     if len(drawn) > len(COLORS):
         raise ConfigError(
             f"figures.{figure}.{kind}: {len(drawn)} {kind}, but there are {len(COLORS)} colors. List at most as many."
         )
+
+
+def panels(figure: Figure, rows: Sequence[str], backbones: Sequence[Labeled], xlabel: str = "", **shared: Any) -> Any:
+    """Return a grid of axes: a row per label, and a column per backbone, whose label is its title."""
+    grid = figure.subplots(len(rows), len(backbones), squeeze=False, **shared)
+    for axes, label in zip(grid[:, 0], rows, strict=True):
+        axes.set_ylabel(label, parse_math=False)
+    for axes, backbone in zip(grid[0], backbones, strict=True):
+        axes.set_title(backbone.label, fontweight="bold", parse_math=False)
+    for axes in grid[-1]:
+        axes.set_xlabel(xlabel)
+    return grid
 
 
 def means(runs: pl.DataFrame) -> tuple[Any, Any, Any]:
@@ -94,13 +96,8 @@ def house_style() -> Iterator[None]:
 def save(drawing: Drawing, folder: Path, name: str, *, title: str) -> None:
     """Write <name>.pdf, <name>.png (all pages on one sheet) and <name>.csv. Equal drawings give equal bytes.
 
-    A layout engine runs once per page, so that both files have the same layout; it is then removed from the page.
-
-    Args:
-        drawing: The figure and its values.
-        folder: An existing folder.
-        name: The name of the files, without suffix.
-        title: The title in the files' metadata; it is not drawn.
+    A layout engine runs once per page, so that both files have the same layout; it is then removed from the page. The
+    title is in the files' metadata, and is not drawn.
     """
     pages = [drawing.figure, *drawing.further]
     for page in pages:

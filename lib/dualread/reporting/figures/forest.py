@@ -38,12 +38,10 @@ _HATCHES = ("", "////", "....")
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return one page per backbone.
+    """Return one page per backbone, with the layout's methods (the nulls among them) on its first data set.
 
-    Args:
-        tables: `contrasts`: a contrasts table of one actor, in which methods are compared with its nulls; `difficulty`,
-            where the true difficulty of images is known.
-        layout: Its backbones and methods (the nulls among them) are drawn, on its first data set, in its order.
+    The tables are `contrasts`, of one actor, in which methods are compared with its nulls; and `difficulty`, where the
+    true difficulty of images is known.
     """
     values = pl.DataFrame(
         [row for backbone in layout.backbones for row in _rows(tables, layout, backbone)], schema=VALUES

@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from dualread.errors import ConfigError
-from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, means
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, means, panels
 from dualread.schema.tables import FigureLayout
 
 READS = "metrics"
@@ -22,11 +22,7 @@ _CSV = {
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return the panels.
-
-    Args:
-        tables: `metrics`: a metrics table of the study.
-        layout: Its backbones, data sets and methods are drawn; each method reads one layer.
+    """Return the panels of `metrics` for the layout's backbones, data sets and methods, each of which reads one layer.
 
     Raises:
         ConfigError: A method reads no layer.
@@ -36,10 +32,10 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
         raise ConfigError(f"figures.layers.methods: {others} read no layer (`settings.layer`). Name probes of layers.")
     size = (max(3.2, min(TEXT_WIDTH, 2.4 * len(layout.backbones) + 0.8)), 1.7 * len(layout.datasets) + 0.5)
     figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(len(layout.datasets), len(layout.backbones), squeeze=False, sharex=True, sharey=True)
+    labels = [f"{dataset.label}\nAUROC" for dataset in layout.datasets]
+    grid = panels(figure, labels, layout.backbones, "Depth of the layer", sharex=True, sharey=True)
     rows = []
     for line, dataset in zip(grid, layout.datasets, strict=True):
-        line[0].set_ylabel(f"{dataset.label}\nAUROC", parse_math=False)
         for axes, backbone in zip(line, layout.backbones, strict=True):
             of_panel = tables["metrics"].filter(dataset=dataset.name, backbone=backbone.name, split="test")
             points = []
@@ -53,8 +49,4 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
                 if low is not None:
                     axes.vlines(depth, low, high, color=COLORS[0], linewidth=0.6)
             axes.axhline(0.5, color="#808080", linewidth=0.5, linestyle=":")
-    for axes, backbone in zip(grid[0], layout.backbones, strict=True):
-        axes.set_title(backbone.label, fontweight="bold", parse_math=False)
-    for axes in grid[-1]:
-        axes.set_xlabel("Depth of the layer")
     return Drawing(figure=figure, values=pl.DataFrame(rows, schema=_CSV, orient="row"))

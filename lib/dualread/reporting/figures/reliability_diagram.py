@@ -62,7 +62,7 @@ def diagram(
 
     Args:
         answers: Per method name: cluster_id, confidence (float64 in [0, 1]) and correct (bool), with at least one row.
-        unit: The word for what `cluster_id` identifies, for the explanation below the figure.
+        unit: The word for what `cluster_id` identifies.
         floors: Per method name, the ECE that calibrated confidences reach by chance; not shown where it is unknown.
     """
     rows = [{"method": name, **row} for name, frame in answers.items() for row in bins_of(frame)]
@@ -94,11 +94,8 @@ def pooled(
 ) -> Drawing:
     """Return pages of panels, one row of panels per method; answers are pooled over seeds.
 
-    Args:
-        answers: backbone, method, dataset, cluster_id, confidence, correct; one row per answer, condition original.
-        layout: The order of its methods is drawn.
-        pages: Its backbones, or its data sets.
-        columns: The others.
+    There is a page per backbone and a column per data set, or the other way around. `answers` has one row per answer:
+    backbone, method, dataset, cluster_id, confidence, correct.
     """
     cells = answers.partition_by("backbone", "dataset", "method", as_dict=True)
     values, figures = [], []
@@ -221,10 +218,8 @@ def bins_of(answers: pl.DataFrame) -> list[dict[str, Any]]:
     `low` and `high` are the ends of the 95% Wilson interval of the share of correct answers. Answers on one image are
     not independent, and with several seeds the same question is there several times; so the interval uses the number
     of distinct images as the number of observations. That is cautious: answers on one image are rarely all alike. An
-    empty bin has null for the mean confidence, the share and the interval.
-
-    Args:
-        answers: cluster_id (string), confidence (float64 in [0, 1]), correct (bool); one row per answer.
+    empty bin has null for the mean confidence, the share and the interval. `answers` has one row per answer: cluster_id
+    (string), confidence (float64 in [0, 1]), correct (bool).
     """
     ordered = answers.sort("confidence", "correct")  # so that sums do not depend on the order of the rows
     confidence, correct = ordered["confidence"].to_numpy(), ordered["correct"].to_numpy()

@@ -14,7 +14,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from dualread.evaluation.metrics.selective import risks
-from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, refuse_more
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, panels, refuse_more
 from dualread.schema.tables import FigureLayout
 
 READS = "answers"
@@ -31,11 +31,7 @@ _SEEDS = "Mean over seeds. "
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return the curves.
-
-    Args:
-        tables: `answers`: backbone, method, dataset, seed, confidence, correct; one row per answer.
-        layout: Its backbones, data sets and methods are drawn, in its order.
+    """Return the curves of `answers`: backbone, method, dataset, seed, confidence, correct; one row per answer.
 
     Raises:
         ConfigError: There are more methods than lines that can be told apart.
@@ -52,10 +48,10 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     figure.legend(handles=lines, loc="outside upper center", ncols=ncols, handlelength=3.5)
     has_seeds = tables["answers"]["seed"].n_unique() > 1
     figure.supxlabel(_SEEDS * has_seeds + _READING, fontsize=5)
-    grid = figure.subplots(len(datasets), len(backbones), squeeze=False, sharex=True, sharey="row")
+    labels = [f"{dataset.label}\nrisk (share wrong)" for dataset in datasets]
+    grid = panels(figure, labels, backbones, "Coverage (share kept)", sharex=True, sharey="row")
     curves = []
     for row, dataset in zip(grid, datasets, strict=True):
-        row[0].set_ylabel(f"{dataset.label}\nrisk (share wrong)", parse_math=False)
         for axes, backbone in zip(row, backbones, strict=True):
             cell = tables["answers"].filter(dataset=dataset.name, backbone=backbone.name)
             for method, style in zip(methods, styles, strict=False):
@@ -65,10 +61,6 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
             axes.set(xlim=(0, 1.01), xticks=[0, 0.25, 0.5, 0.75, 1])
         highest = max(float(line.get_ydata().max()) for axes in row for line in axes.lines)
         row[0].set_ylim(0, max(1.05 * highest, 0.05))  # the panels of a row share this axis
-    for axes, backbone in zip(grid[0], backbones, strict=True):
-        axes.set_title(backbone.label, fontweight="bold", parse_math=False)
-    for axes in grid[-1]:
-        axes.set_xlabel("Coverage (share kept)")
     return Drawing(figure=figure, values=pl.concat(curves))
 
 

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from dualread.errors import ConfigError
 from dualread.evaluation.conditions import ACCURACY, CONFIDENCE, PREFIX
 from dualread.evaluation.side_by_side import ORIGINAL
-from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, means, refuse_more
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, means, panels, refuse_more
 from dualread.schema.tables import FigureLayout, LabeledCondition
 
 READS = "metrics"
@@ -34,21 +34,17 @@ _GRAY = "#808080"
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return the panels.
-
-    Args:
-        tables: `metrics`: a metrics table of the study.
-        layout: Its backbones, methods and conditions are drawn, of its first data set.
+    """Return the panels of `metrics` for the layout's backbones, methods and conditions, on its first data set.
 
     Raises:
         ConfigError: There are more methods than colors, or no conditions.
     """
     refuse_more("robustness", "methods", layout.methods)
-    panels = _panels(layout.conditions or ())
-    if not panels:
+    rows = _rows(layout.conditions or ())
+    if not rows:
         raise ConfigError("figures.robustness: the study has no other conditions. Add some, or leave the figure out.")
     values = _values(tables["metrics"], layout)
-    size = (max(3.4, min(TEXT_WIDTH, 2.4 * len(layout.backbones) + 1)), 1.7 * len(panels) + 0.7)
+    size = (max(3.4, min(TEXT_WIDTH, 2.4 * len(layout.backbones) + 1)), 1.7 * len(rows) + 0.7)
     figure = Figure(figsize=size, layout="constrained")
     lines = [Line2D([], [], color=c, label=method.label) for c, method in zip(COLORS, layout.methods, strict=False)]
     figure.legend(
@@ -56,17 +52,14 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
         loc="outside upper center",
         ncols=3,
     )
-    grid = figure.subplots(len(panels), len(layout.backbones), squeeze=False, sharey=True)
-    for row, (title, conditions) in zip(grid, panels, strict=True):
-        row[0].set_ylabel(title, parse_math=False)
+    grid = panels(figure, [title for title, _ in rows], layout.backbones, sharey=True)
+    for row, (_, conditions) in zip(grid, rows, strict=True):
         for axes, backbone in zip(row, layout.backbones, strict=True):
             _panel(axes, values.filter(backbone=backbone.name), conditions, layout)
-    for axes, backbone in zip(grid[0], layout.backbones, strict=True):
-        axes.set_title(backbone.label, fontweight="bold", parse_math=False)
     return Drawing(figure=figure, values=values)
 
 
-def _panels(conditions: Sequence[LabeledCondition]) -> list[tuple[str, list[LabeledCondition]]]:
+def _rows(conditions: Sequence[LabeledCondition]) -> list[tuple[str, list[LabeledCondition]]]:
     """Return (title, conditions) of each row: changes with a strength by their image, and all others together."""
     ordered = sorted(
         conditions, key=lambda shown: (shown.strength is None, shown.image, shown.strength or 0.0, shown.name)

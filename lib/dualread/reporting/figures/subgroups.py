@@ -18,12 +18,7 @@ READS = "subgroups"
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return one page per backbone and column.
-
-    Args:
-        tables: `subgroups`: the rows of stage measure_subgroups.
-        layout: Its backbones and methods are drawn, on its first data set, in its order.
-    """
+    """Return one page per backbone and column of `subgroups`, with the layout's methods on its first data set."""
     dataset, order = layout.datasets[0], [method.name for method in layout.methods]
     labels = {method.name: f"{method.label}: " if len(order) > 1 else "" for method in layout.methods}
     units, parts, titles = layout.units_of(dataset.label), [], []

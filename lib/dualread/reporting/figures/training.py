@@ -63,10 +63,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     """Return the curves of all train logs.
 
     A value that a log lacks at a step, or that is NaN, is a gap. The mean over seeds has a gap where any seed has one.
-
-    Args:
-        tables: `train_log/<backbone>/<actor>/<seed>`: step, name, value; one row per quantity and step.
-        layout: Its backbones and actors are drawn, in its order.
+    The tables are `train_log/<backbone>/<actor>/<seed>`: step, name, value; one row per quantity and step.
 
     Raises:
         ConfigError: There are more actors than colors.

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import ACCURACY, UNIQUE_CONFIDENCES
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
-from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, panels
 from dualread.schema.tables import FigureLayout
 
 READS = "metrics"
@@ -30,11 +30,7 @@ _CSV = {
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return the panels.
-
-    Args:
-        tables: `metrics`: a metrics table of the study.
-        layout: Its backbones and methods are drawn, on its first data set; its actors are those of the methods.
+    """Return the panels of `metrics` for the layout's backbones and methods, on its first data set.
 
     Raises:
         ConfigError: There are more actors than colors, or more kinds of confidence than marks.
@@ -57,7 +53,8 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     legend = [Line2D([], [], color=color, linewidth=3, label=label_of[actor]) for actor, color in colors.items()]
     legend += [Line2D([], [], color="#000000", ls="", marker=mark, label=label) for label, mark in marks.items()]
     figure.legend(handles=legend, loc="outside upper center", ncols=3)
-    grid = figure.subplots(2, len(layout.backbones), squeeze=False, sharex="col", sharey="row")
+    labels = ("Different confidences", "Natural CCG-AUC")
+    grid = panels(figure, labels, layout.backbones, "Accuracy", sharex="col", sharey="row")
     for (row, metric), (column, backbone) in product(enumerate(_SHOWN), enumerate(layout.backbones)):
         axes = grid[row][column]
         for method in layout.methods:
@@ -72,12 +69,6 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
             axes.set_yscale("log")
         else:
             axes.axhline(0.5, color="#808080", linewidth=0.5, linestyle=":")
-    for axes, backbone in zip(grid[0], layout.backbones, strict=True):
-        axes.set_title(backbone.label, fontweight="bold", parse_math=False)
-    for axes, label in zip(grid[:, 0], ("Different confidences", "Natural CCG-AUC"), strict=True):
-        axes.set_ylabel(label)
-    for axes in grid[-1]:
-        axes.set_xlabel("Accuracy")
     return Drawing(figure=figure, values=values)
 
 

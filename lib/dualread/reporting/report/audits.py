@@ -14,7 +14,8 @@ from dualread.reporting.report.findings import interval
 from dualread.reporting.report.provenance import Labels, count
 from dualread.reporting.tables.significance import is_significant
 from dualread.reporting.tables.values import number, p_text
-from dualread.schema.columns import DATA, DIFFICULTY, MANIFEST
+from dualread.schema.columns import DATA, DIFFICULTY, MANIFEST, Schema
+from dualread.store.digest import MANIFEST_NAME
 
 Row = Mapping[str, Any]
 
@@ -26,12 +27,16 @@ _PLACE = pl.format("{} / {}", "dataset", "split")
 _READINGS = {OWN: "Own image", EXCHANGED: "Another image"}
 
 
+def read(folder: Path, schema: Schema) -> pl.DataFrame | None:
+    """Return the table of an artifact; None where the study has no such artifact."""
+    return read_table(folder / f"{schema.name}.parquet", schema) if (folder / MANIFEST_NAME).exists() else None
+
+
 def data(study: Path) -> dict[str, Any] | None:
     """Return the questions of the study and the account of all official rows; None where they were not summarized."""
-    folder = study / "data"
-    if not (folder / "MANIFEST.json").exists():
+    if (asked := read(study / "data", DATA)) is None:
         return None
-    asked, steps = read_table(folder / "data.parquet", DATA), pl.read_csv(folder / "audit.csv")
+    steps = pl.read_csv(study / "data/audit.csv")
     digest, reason = pl.col("manifest_sha256").str.head(12), pl.col("reason").fill_null("")
     return {
         "asked": asked.select(_PLACE, "role", *_COUNTS, digest, reason).rows(),
@@ -53,7 +58,7 @@ def leakage(study: Path) -> dict[str, Any] | None:
     An image that is used for fitting and has another role would have stopped the study.
     """
     folder = study / "leakage"
-    if not (folder / "MANIFEST.json").exists():
+    if not (folder / MANIFEST_NAME).exists():
         return None
     counts = pl.read_parquet(folder / "leakage.parquet")
     pairs = pl.read_parquet(folder / "near_duplicates.parquet")
@@ -112,18 +117,13 @@ def _short(text: str | None) -> str | None:
 
 def controls(study: Path, labels: Labels) -> list[Grid]:
     """Return two controls on phantoms, see `described`; none of real images, as nobody knows how hard they are."""
-    folders = sorted(path.parent for path in study.glob("difficulty/*/MANIFEST.json"))
+    folders = sorted(path.parent for path in study.glob(f"difficulty/*/{MANIFEST_NAME}"))
     tables = [read_table(folder / "difficulty.parquet", DIFFICULTY) for folder in folders]
     return described(pl.concat(tables), labels) if tables else []
 
 
 def described(difficulty: pl.DataFrame, labels: Labels) -> list[Grid]:
-    """Return, per actor and backbone, whether the tests find what is there, and nothing where nothing is.
-
-    Args:
-        difficulty: A difficulty table.
-        labels: {name: label} of backbones, actors, methods and data sets, in the order in which they are shown.
-    """
+    """Return, per actor and backbone of a difficulty table, whether the tests find what is there, and nothing else."""
     parts = difficulty.partition_by("actor", "backbone", maintain_order=True)
     return [_grid(part.to_dicts(), labels) for part in parts]
 

@@ -10,17 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from dualread.artifacts.tables import read_table
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
 from dualread.reporting.pages import Grid
 from dualread.reporting.tables.significance import is_significant
 from dualread.reporting.tables.values import number, p_text, signed
-from dualread.schema.columns import CONTRASTS
 from dualread.schema.tables import NULL_GROUP
 
 Row = Mapping[str, Any]
@@ -51,34 +48,93 @@ class Finding(Enum):
         return cls.ABOVE if row["estimate"] > 0 else cls.BELOW
 
 
+class Bar(NamedTuple):
+    """Another method that a method is compared with; its kind is "stated" or "null" of a bar, else "other"."""
+
+    name: str
+    label: str
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A method that is tested against a bar."""
+
+    name: str
+    label: str
+    bars: Sequence[Bar]  # stated ones first; then the other methods that it is tested against
+    rows: Mapping[tuple[str, str, str | None], Row]  # by backbone, metric and baseline; own values have no baseline
+    unit: str  # that is resampled
+
+    def against(self, *kinds: str) -> list[Bar]:
+        """Return the bars of these kinds."""
+        return [bar for bar in self.bars if bar.kind in kinds]
+
+    def finding(self, backbone: str, metric: str, bar: Bar) -> Finding:
+        """Return the verdict on a difference."""
+        return Finding.from_row(self.rows.get((backbone, metric, bar.name)))
+
+    def together(self, backbone: str, metric: str, kind: str) -> Finding | None:
+        """Return whether the method is above all bars of a kind, or below one of them; None without such bars."""
+        verdicts = {self.finding(backbone, metric, bar) for bar in self.against(kind)}
+        if Finding.BELOW in verdicts:
+            return Finding.BELOW
+        return next(iter(verdicts), None) if len(verdicts) < 2 else Finding.UNCLEAR
+
+    def headline(self, place: str, backbone: str, label: str) -> str:
+        """Return how many bars the method is above on a backbone, and which bars these are."""
+        bars = self.against("stated", "null")
+        verdicts = Counter(self.finding(backbone, "auroc", bar) for bar in bars)
+        counts = ", ".join(f"{verdict.value} {verdicts[verdict]}" for verdict in Finding if verdicts[verdict])
+        named = [f"the {'null' if bar.kind == 'null' else 'stated confidence'} {bar.label}" for bar in bars]
+        return f"AUROC of {self.label} on {place}, {label}, against {', '.join(named)}: {counts}."
+
+    def lines(self, backbone: str, label: str) -> Iterator[tuple[str | None, ...]]:
+        """Yield the lines of a backbone: AUROC, the bars, the other methods, CCG-AUC against the nulls."""
+        if (auroc := self.rows.get((backbone, "auroc", None))) is None:
+            yield (label, "AUROC", *[None] * 4, f"the study has no results of {self.label} here")
+            return
+        yield (label, "AUROC", *_of_value(auroc, self.unit))
+        measured = {metric: row for metric in _CCG if (row := self.rows.get((backbone, metric, None)))}
+        shown = {"auroc": self.bars}
+        for metric in ("auroc", *measured):
+            if row := measured.get(metric):
+                yield (label, _CCG[metric], *_of_value(row, self.unit))
+                shown[metric] = [] if row["estimate"] is None or row["short"] else self.against("null")
+            for bar in shown[metric]:
+                name = bar.label if bar.kind == "other" else f"{bar.label} ({bar.kind})"
+                difference = _of_difference(self.rows.get((backbone, metric, bar.name)))
+                yield (label, _CCG.get(metric, "AUROC"), name, *difference)
+        if not measured:
+            yield (label, "CCG-AUC", *[None] * 4, "not measured: the study has no donor pairs here")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """The findings, at the top of the report.
+    """The findings, at the top of the report."""
 
-    Attributes:
-        headline: One sentence per judged method and backbone; empty where no method is tested against a bar.
-        subject: The name and the label of the first judged method; None where there is none.
-        backbones: {name: label} of the backbones.
-        verdicts: (backbone, metric, whether the bars are nulls) -> what the first judged method's tests show together.
-        grids: One table of verdicts per judged method.
-        has_nulls: Whether a judged method has null methods among its bars.
-        units: What is resampled, by data set; the image of those that are not in it.
-    """
+    place: str = ""  # the label of the in-distribution test set
+    backbones: Mapping[str, str] = field(default_factory=dict)  # {name: label}
+    judged: Sequence[Judged] = ()  # the first screen is about the first of them
+    units: Mapping[str, str] = field(default_factory=dict)  # what is resampled, by data set; by default images
 
-    headline: Sequence[str] = ()
-    grids: Sequence[Grid] = ()
-    has_nulls: bool = False
-    subject: tuple[str, str] | None = None
-    backbones: Mapping[str, str] = field(default_factory=dict)
-    verdicts: Mapping[tuple[str, str, bool], Finding] = field(default_factory=dict)
-    units: Mapping[str, str] = field(default_factory=dict)
+    @property
+    def headline(self) -> list[str]:
+        """One sentence per judged method and backbone."""
+        return [method.headline(self.place, *backbone) for method in self.judged for backbone in self.backbones.items()]
 
-
-def read(study: Path, layouts: Iterable[Mapping[str, Any]], units: Mapping[str, str]) -> Findings:
-    """Return what the study in a folder found; see `find`."""
-    folder = study / "contrasts"
-    contrasts = read_table(folder / "contrasts.parquet", CONTRASTS) if (folder / "MANIFEST.json").exists() else None
-    return find(contrasts, layouts, units)
+    @property
+    def grids(self) -> list[Grid]:
+        """One table of verdicts per judged method."""
+        return [
+            Grid(
+                f"{method.label} on {self.place}: its values, and its differences from other methods",
+                _COLUMNS,
+                [line for backbone in self.backbones.items() for line in method.lines(*backbone)],
+                (4, 5),
+            )
+            for method in self.judged
+        ]
 
 
 def find(
@@ -86,10 +142,7 @@ def find(
 ) -> Findings:
     """Return what a study found on its in-distribution test set.
 
-    Args:
-        contrasts: A contrasts table; None where the study has none.
-        layouts: The layouts of the study's tables (`dualread.schema.tables.Layout`, as mappings).
-        units: As in `Findings`.
+    The layouts are those of its tables (`dualread.schema.tables.Layout`, as mappings); `units` are as in `Findings`.
     """
     units = units or {}
     backbones: dict[str, str] = {}
@@ -99,107 +152,35 @@ def find(
         backbones |= {entry["name"]: entry["label"] for entry in layout.get("backbones", ())}
         methods |= {entry["name"]: entry for entry in layout.get("methods", ())}
         place = next((entry for entry in layout.get("datasets", ()) if entry["id"]), place)
-    judged = (
-        []
-        if contrasts is None or place is None
-        else list(_judged(contrasts, methods, place["name"], units.get(place["name"], "image")))
-    )
-    if place is None or not judged:
+    if contrasts is None or place is None:
         return Findings(units=units)
-    headline = [method.headline(place["label"], *backbone) for method in judged for backbone in backbones.items()]
-    caption = f"{{}} on {place['label']}: its values, and its differences from other methods".format
-    of_methods = {
-        method.label: [row for backbone in backbones.items() for row in method.rows(*backbone)] for method in judged
-    }
-    return Findings(
-        headline=headline,
-        grids=[Grid(caption(label), _COLUMNS, rows, (4, 5)) for label, rows in of_methods.items()],
-        has_nulls=any(method.nulls for method in judged),
-        subject=(judged[0].name, judged[0].label),
-        backbones=backbones,
-        verdicts=dict(judged[0].verdicts(backbones)),
-        units=units,
-    )
+    there = contrasts.filter(dataset=place["name"], split="test")
+    judged = list(_judged(there, methods, units.get(place["name"], "image")))
+    return Findings(place=place["label"], backbones=backbones, judged=judged, units=units)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Judged:
-    """A method, {name: label} of its bars and of other methods that it is tested against, and its rows of contrasts."""
-
-    name: str
-    label: str
-    unit: str  # that is resampled
-    stated: Mapping[str, str]
-    nulls: Mapping[str, str]
-    others: Mapping[str, str]
-    tests: Mapping[tuple[str, str, str], Row]  # by backbone, metric, baseline
-    values: Mapping[tuple[str, str], Row]  # by backbone, metric
-
-    def headline(self, place: str, backbone: str, label: str) -> str:
-        """Return how many bars the method is above on a backbone, and which bars these are."""
-        verdicts = Counter(self._verdict(backbone, "auroc", bar) for bar in {**self.stated, **self.nulls})
-        counts = ", ".join(f"{verdict.value} {verdicts[verdict]}" for verdict in Finding if verdicts[verdict])
-        bars = [f"the stated confidence {name}" for name in self.stated.values()]
-        bars += [f"the null {name}" for name in self.nulls.values()]
-        return f"AUROC of {self.label} on {place}, {label}, against {', '.join(bars)}: {counts}."
-
-    def verdicts(self, backbones: Iterable[str]) -> Iterator[tuple[tuple[str, str, bool], Finding]]:
-        """Yield, by backbone, metric and kind of bar, whether the method is above every bar, or below one."""
-        kinds = [(of_nulls, bars) for of_nulls, bars in ((False, self.stated), (True, self.nulls)) if bars]
-        for backbone in backbones:
-            for metric in ("auroc", *_CCG):
-                for of_nulls, bars in kinds:
-                    verdicts = {self._verdict(backbone, metric, bar) for bar in bars}
-                    together = verdicts.pop() if len(verdicts) == 1 else Finding.UNCLEAR
-                    yield (backbone, metric, of_nulls), Finding.BELOW if Finding.BELOW in verdicts else together
-
-    def rows(self, backbone: str, label: str) -> Iterator[tuple[str | None, ...]]:
-        """Yield the lines of a backbone: AUROC, the bars, the other methods, CCG-AUC against the nulls."""
-        if (auroc := self.values.get((backbone, "auroc"))) is None:
-            yield (label, "AUROC", *[None] * 4, f"the study has no results of {self.label} here")
-            return
-        nulls = {bar: f"{name} (null)" for bar, name in self.nulls.items()}
-        stated = {bar: f"{name} (stated)" for bar, name in self.stated.items()}
-        yield (label, "AUROC", *_of_value(auroc, self.unit))
-        for bar, name in {**stated, **nulls, **self.others}.items():
-            yield (label, "AUROC", name, *_of_difference(self.tests.get((backbone, "auroc", bar))))
-        measured = {metric: row for metric in _CCG if (row := self.values.get((backbone, metric)))}
-        for metric, row in measured.items():
-            yield (label, _CCG[metric], *_of_value(row, self.unit))
-            if row["estimate"] is not None and not row["short"]:
-                for bar, name in nulls.items():
-                    yield (label, _CCG[metric], name, *_of_difference(self.tests.get((backbone, metric, bar))))
-        if not measured:
-            yield (label, "CCG-AUC", *[None] * 4, "not measured: the study has no donor pairs here")
-
-    def _verdict(self, backbone: str, metric: str, bar: str) -> Finding:
-        return Finding.from_row(self.tests.get((backbone, metric, bar)))
-
-
-def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: str, unit: str) -> Iterator[_Judged]:
+def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], unit: str) -> Iterator[Judged]:
     """Yield the methods that are tested against a bar, each with the contrast that compares it with most methods."""
-    there = contrasts.filter(dataset=dataset, split="test")
-    values = there.filter(pl.col("contrast").is_null())
     for name, entry in methods.items():
-        tests = there.filter(pl.col("contrast").is_not_null(), method=name)
-        sizes = tests.group_by("contrast").agg(n=pl.col("baseline").n_unique()).sort(["n", "contrast"])
+        rows = contrasts.filter(method=name)
+        sizes = rows.group_by("contrast").agg(n=pl.col("baseline").n_unique()).drop_nulls().sort(["n", "contrast"])
         if sizes.is_empty() or entry["group"] == NULL_GROUP:
             continue
-        tests = tests.filter(contrast=sizes["contrast"][-1])
-        kinds: dict[str, dict[str, str]] = {"stated": {}, "nulls": {}, "others": {}}
+        rows = rows.filter(pl.col("contrast").is_null() | (pl.col("contrast") == sizes["contrast"][-1]))
+        tested, kinds = set(rows["baseline"].drop_nulls()), ("stated", "null", "other")
+        bars = []
         for bar, other in methods.items():
             is_stated = other["actor"] == entry["actor"] and list(other["readers"]) == _STATED
-            kind = "nulls" if other["group"] == NULL_GROUP else "stated" if is_stated else "others"
-            if bar != name and (kind != "others" or bar in set(tests["baseline"])):
-                kinds[kind][bar] = other["label"]
-        if not set(tests["baseline"]).isdisjoint([*kinds["stated"], *kinds["nulls"]]):
-            yield _Judged(
+            kind = "null" if other["group"] == NULL_GROUP else "stated" if is_stated else "other"
+            if bar != name and (kind != "other" or bar in tested):
+                bars.append(Bar(bar, other["label"], kind))
+        if any(bar.name in tested and bar.kind != "other" for bar in bars):
+            yield Judged(
                 name=name,
                 label=entry["label"],
                 unit=unit,
-                tests={(row["backbone"], row["metric"], row["baseline"]): row for row in tests.to_dicts()},
-                values={(row["backbone"], row["metric"]): row for row in values.filter(method=name).to_dicts()},
-                **kinds,
+                bars=sorted(bars, key=lambda bar: kinds.index(bar.kind)),
+                rows={(row["backbone"], row["metric"], row["baseline"]): row for row in rows.to_dicts()},
             )
 
 

@@ -7,7 +7,6 @@ else they follow from the tests of `findings`.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -16,10 +15,11 @@ from dualread.errors import ArtifactError
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES
 from dualread.reporting.forest import LIMIT_LABEL, METHOD, VALUES, Plot, plot, says, scale
 from dualread.reporting.pages import environment, labels_of, script_of
-from dualread.reporting.report import audits, findings, provenance, results
-from dualread.reporting.report.findings import Finding, Findings
+from dualread.reporting.report import audits, provenance, results
+from dualread.reporting.report.findings import Finding, Findings, find
 from dualread.reporting.tables.significance import LEVEL
 from dualread.reporting.tables.values import number
+from dualread.schema.columns import CONTRASTS
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
 from dualread.store.record import disagreements
@@ -43,18 +43,21 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     labels = labels_of(made.layout for made in (*tables, *figures))
     resampled = audits.units(study)
     units = [f"{unit}s" for unit in dict.fromkeys(resampled.values())] or ["images"]
-    method_findings = findings.read(study, [table.layout for table in tables], resampled)
+    contrasts = audits.read(study / "contrasts", CONTRASTS)
+    findings = find(contrasts, [table.layout for table in tables], resampled)
+    sentences, plots = opening(study, findings)
     templates = environment(_FOLDER)
     templates.filters["count"] = provenance.count
     return templates.get_template("report.html.jinja").render(
         study=study.name,
-        opening=opening(study, method_findings),
+        sentences=sentences,
+        plots=plots,
         units=" or ".join(units),
         clusters=" or ".join(unit.capitalize() for unit in units if unit != "images") or "Patients",
         forest_says=[text for name, text in says(" or ".join(units)).items() if name != "groups"],
         limit_label=LIMIT_LABEL,
         script=script_of("sort.js"),
-        findings=method_findings,
+        findings=findings,
         level=number(LEVEL, 2),
         enough_images=ENOUGH_IMAGES,
         controls=audits.controls(study, labels),
@@ -114,36 +117,25 @@ NO_NULLS = "Without nulls, nothing here shows that confidence depends on more th
 FIGURE = "forest"
 # What may have been found, in full and in short: of a metric, against nulls or against the stated confidence.
 _CLAIMS = {
-    ("auroc", True): (
+    ("auroc", "null"): (
         "{} separates right from wrong answers better than question and answer alone",
         "AUROC of {} is above every null",
     ),
-    ("natural_ccg_auc", True): (
+    ("natural_ccg_auc", "null"): (
         "{}'s confidence follows the image, not only question and answer,",
         "CCG-AUC of {} is above every null",
     ),
-    ("auroc", False): (
+    ("auroc", "stated"): (
         "{} separates right from wrong answers better than the stated confidence",
         "AUROC of {} is above the stated confidence",
     ),
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class FirstScreen:
-    """What the report shows first.
+def opening(study: Path, findings: Findings) -> tuple[list[str], list[Plot]]:
+    """Return the first screen of the study in a folder: at most three sentences of at most `LONGEST` words, and plots.
 
-    Attributes:
-        sentences: At most three, of at most `LONGEST` words.
-        plots: One per backbone; none where the study has no figure `forest`.
-    """
-
-    sentences: Sequence[str]
-    plots: Sequence[Plot] = ()
-
-
-def opening(study: Path, findings: Findings) -> FirstScreen:
-    """Return the first screen of the study in a folder.
+    There is a plot per backbone, and none where the study has no figure `forest`.
 
     Raises:
         ArtifactError: The values of its forest plot cannot be read.
@@ -162,31 +154,33 @@ def opening(study: Path, findings: Findings) -> FirstScreen:
         runs = f"mean over {n_seeds} seeds" if n_seeds > 1 else "one run"
         units = f"{findings.units.get(of_backbone['dataset'][0], 'image')}s"
         plots.append(plot(of_backbone, f"{findings.backbones.get(name, name)}, {runs}", scale(values), units))
-    return FirstScreen(sentences=list(_sentences(findings, values)), plots=plots)
+    return list(_sentences(findings, values)), plots
 
 
 def _sentences(findings: Findings, values: pl.DataFrame) -> Iterator[str]:
-    if findings.subject is None:
+    if not findings.judged:
         yield from NOT_TESTED
         return
-    name, label = findings.subject
-    drawn = {(row["backbone"], row["metric"]): row["above"] for row in values.filter(method=name).to_dicts()}
+    method = findings.judged[0]
+    drawn = {(row["backbone"], row["metric"]): row["above"] for row in values.filter(method=method.name).to_dicts()}
     sentences = []
-    for (metric, of_nulls), claims in _CLAIMS.items():
-        shown = drawn if of_nulls else {}
+    for (metric, kind), claims in _CLAIMS.items():
+        shown = drawn if kind == "null" else {}
         labels: dict[Finding, list[str]] = {Finding.ABOVE: [], Finding.UNCLEAR: [], Finding.BELOW: []}
         has_tests = False
         for backbone, of_backbone in findings.backbones.items():
-            if (tested := findings.verdicts.get((backbone, metric, of_nulls))) is not None:
+            if (tested := method.together(backbone, metric, kind)) is not None:
                 above = shown.get((backbone, metric))
                 if tested is not Finding.BELOW and above is not None:  # the plot does not tell worse from unclear
                     tested = Finding.ABOVE if above else Finding.UNCLEAR
                 has_tests = has_tests or tested is not Finding.UNTESTED
                 labels[tested if tested in labels else Finding.UNCLEAR].append(of_backbone)
         if has_tests:
-            sentences.append((len(labels[Finding.ABOVE]), _sentence([claim.format(label) for claim in claims], labels)))
+            sentences.append(
+                (len(labels[Finding.ABOVE]), _sentence([claim.format(method.label) for claim in claims], labels))
+            )
     yield from (sentence for _, sentence in sorted(sentences, key=lambda counted: -counted[0]))
-    if not any(of_nulls for _, _, of_nulls in findings.verdicts):
+    if not method.against("null"):
         yield NO_NULLS
 
 

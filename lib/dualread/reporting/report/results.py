@@ -2,33 +2,38 @@
 
 import struct
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.plugins import summary
-from dualread.reporting.pages import Row
 from dualread.reporting.report.provenance import Provenance
 from dualread.reporting.tables.entries import UNDEFINED
 from dualread.store.digest import MANIFEST_NAME
-from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.manifest import read_manifest
 
 _SHOWN = {"backbones": "Backbones", "actors": "Actors", "methods": "Methods", "datasets": "Data sets"}
 _EMBEDDED = 300_000  # bytes up to which the values of a figure are part of the page
 
 
-@dataclass(frozen=True, kw_only=True)
 class FinishedArtifact:
-    """The artifact of a table or a figure."""
+    """The artifact of a table or a figure: its manifest, its title, and what it was made from.
 
-    name: str
-    folder: Path
-    manifest: Manifest
-    title: str
-    lineage: Sequence[Row]
+    Raises:
+        ArtifactError: Its manifest is damaged; or, of its properties, a file cannot be read.
+    """
+
+    def __init__(self, folder: Path, provenance: Provenance) -> None:
+        self.name, self.folder = folder.name, folder
+        self.manifest = read_manifest(folder / MANIFEST_NAME)
+        self.lineage = provenance.lineage(self.manifest)
+        try:
+            self.title = summary(folder.parent.name, self.name)
+        except ConfigError:
+            self.title = ""  # the plugin was removed, but its result is still there
 
     @property
     def layout(self) -> Mapping:
@@ -45,11 +50,7 @@ class FinishedArtifact:
         return f"data:{types[kind]};base64,{b64encode(self.content(kind)).decode()}"
 
     def content(self, kind: str) -> bytes:
-        """Return the content of a file.
-
-        Raises:
-            ArtifactError: It cannot be read.
-        """
+        """Return the content of a file."""
         try:
             return self.file(kind).read_bytes()
         except OSError as error:
@@ -59,31 +60,49 @@ class FinishedArtifact:
             ) from error
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShownTable(FinishedArtifact):
-    """A table: its HTML, and counts of its cells.
+    """A table: its HTML, and its printed cells with estimates, of which tables of counts or settings have none."""
 
-    Attributes:
-        parts: The HTML, one <table> each.
-        cells: Number of printed cells with estimates; 0 for tables of counts or settings.
-        undefined: Number of cells without a value.
-        underpowered: Number of cells that are marked as underpowered.
-        reasons: Each reason for undefined cells, with the number of cells.
-    """
+    @property
+    def parts(self) -> list[str]:
+        """The HTML, one <table> each."""
+        return self.content("html").decode().split("\n\n")
 
-    parts: Sequence[str]
-    cells: int
-    undefined: int
-    underpowered: int
-    reasons: Sequence[tuple[str, int]]
+    @cached_property
+    def _cells(self) -> pl.DataFrame:
+        frame = pl.read_csv(self.content("csv"), infer_schema=False)
+        has_estimates = {"metric", "printed"} <= set(frame.columns)
+        return frame if has_estimates else pl.DataFrame(schema=dict.fromkeys(("printed", "reason"), pl.String))
+
+    @property
+    def cells(self) -> int:
+        """The number of its cells."""
+        return self._cells.height
+
+    @property
+    def undefined(self) -> int:
+        """The number of its cells without a value."""
+        return self._cells.filter(printed=UNDEFINED).height
+
+    @property
+    def underpowered(self) -> int:
+        """The number of its cells that are marked as underpowered."""
+        return self._cells.filter(pl.col("printed").str.contains("†", literal=True)).height
+
+    @property
+    def reasons(self) -> list[tuple[str, int]]:
+        """Each reason for undefined cells, with the number of cells."""
+        reasons = self._cells.filter(printed=UNDEFINED).group_by(pl.col("reason").fill_null("no reason given")).len()
+        return reasons.sort(["len", "reason"], descending=[True, False]).rows()
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShownFigure(FinishedArtifact):
-    """A figure with the size of its picture."""
+    """A figure."""
 
-    width: int
-    height: int
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of its picture."""
+        return struct.unpack(">II", self.content("png")[16:24])
 
     @property
     def has_long_values(self) -> bool:
@@ -117,42 +136,9 @@ def tables(study: Path, provenance: Provenance) -> list[ShownTable]:
     ordered = read_manifest(preview / MANIFEST_NAME).action.spec["tables"] if preview else []
     places = {name: place for place, name in enumerate(ordered)}
     names = sorted(folders, key=lambda name: (places.get(name, len(places)), name != "main", name))
-    return [_table(name, folders[name], provenance) for name in names]
+    return [ShownTable(folders[name], provenance) for name in names]
 
 
 def figures(study: Path, provenance: Provenance) -> list[ShownFigure]:
     """Return the figures of a study by name."""
-    shown = []
-    for path in sorted(study.glob(f"figures/*/{MANIFEST_NAME}")):
-        made = _finished(path.parent.name, path.parent, provenance)
-        width, height = struct.unpack(">II", made.content("png")[16:24])
-        shown.append(ShownFigure(**vars(made), width=width, height=height))
-    return shown
-
-
-def _finished(name: str, folder: Path, provenance: Provenance) -> FinishedArtifact:
-    manifest = read_manifest(folder / MANIFEST_NAME)
-    try:
-        title = summary(folder.parent.name, name)
-    except ConfigError:
-        title = ""  # the plugin was removed, but its result is still there
-    lineage = provenance.lineage(manifest)
-    return FinishedArtifact(name=name, folder=folder, manifest=manifest, title=title, lineage=lineage)
-
-
-def _table(name: str, folder: Path, provenance: Provenance) -> ShownTable:
-    made = _finished(name, folder, provenance)
-    frame = pl.read_csv(made.content("csv"), infer_schema=False)
-    if not {"metric", "printed"} <= set(frame.columns):
-        frame = pl.DataFrame(schema=dict.fromkeys(("printed", "reason"), pl.String))  # of counts or settings
-    printed, reason = pl.col("printed"), pl.col("reason").fill_null("no reason given")
-    undefined = frame.filter(printed == UNDEFINED)
-    reasons = undefined.group_by(reason).len().sort(["len", "reason"], descending=[True, False])
-    return ShownTable(
-        **vars(made),
-        parts=made.content("html").decode().split("\n\n"),
-        cells=frame.height,
-        undefined=undefined.height,
-        underpowered=frame.filter(printed.str.contains("†", literal=True)).height,
-        reasons=reasons.rows(),
-    )
+    return [ShownFigure(path.parent, provenance) for path in sorted(study.glob(f"figures/*/{MANIFEST_NAME}"))]

@@ -11,7 +11,7 @@ from dualread.reporting.tables import entries
 _SIDES = {"l": "left", "p": "left", "r": "right"}  # a cell without a class is centered
 _ITALICS = re.compile("[\U0001d434-\U0001d467]+")
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻ʳᵉᵃˡʰⁿ†°]+")
-_SPACES = str.maketrans({"\N{NO-BREAK SPACE}": "&nbsp;", "\N{THIN SPACE}": "&thinsp;"})
+_SPACES = str.maketrans({"\N{NO-BREAK SPACE}": "&nbsp;", "\N{THIN SPACE}": "&thinsp;", "\N{EM SPACE}": "&emsp;"})
 
 
 def html_table(table: entries.Float) -> str:
@@ -102,12 +102,10 @@ def _entry(entry: entries.Entry) -> str:
             return "".join(map(_entry, entry.parts))
         case entries.Code():
             return f"<code>{html.escape(entry.text)}</code>"
-        case entries.Indented():
-            return f"&emsp;{text(entry.text)}"
         case entries.TwoLines():
             return f"{_entry(entry.upper)}<br>{_entry(entry.lower)}"
-        case entries.Words():
-            words = [text(word) for word in entry.label.split()]
+        case entries.Beside(by_word=True):
+            words = [text(word) for word in entry.text.split()]
             return (" " if entry.rows < len(words) else "<br>").join(words)
         case str():
             return text(entry)

@@ -11,7 +11,7 @@ _ESCAPES = str.maketrans(
         **{character: f"\\{character}" for character in "&%$#_{}"},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
         **{"<": r"\textless{}", ">": r"\textgreater{}", "—": "---", "–": "--", "”": "''"},
-        **{"\N{NO-BREAK SPACE}": "~", "\N{THIN SPACE}": r"\,"},
+        **{"\N{NO-BREAK SPACE}": "~", "\N{THIN SPACE}": r"\,", "\N{EM SPACE}": r"\quad "},
     }
 )
 _SYMBOLS = {
@@ -61,7 +61,7 @@ def text(words: str) -> str:
 
     Control characters and halves of surrogate pairs, which nothing prints and no file holds, are left out.
     """
-    spaced = re.sub(r"[^\S\xa0\u2009]+", " ", words).strip(" ")
+    spaced = re.sub(r"[^\S\xa0\u2003\u2009]+", " ", words).strip(" ")
     printed = "".join(character for character in spaced if unicodedata.category(character) not in ("Cc", "Cs"))
     pieces = _FORMULA.split(printed)  # every second one is a formula
     return "".join(f"${_formula(piece)}$" if k % 2 else piece.translate(_ESCAPES) for k, piece in enumerate(pieces))
@@ -122,8 +122,6 @@ def _entry(entry: entries.Entry) -> str:
             return "".join(map(_entry, entry.parts))
         case entries.Code():
             return rf"\texttt{{{text(entry.text)}}}"
-        case entries.Indented():
-            return rf"\quad {text(entry.text)}"
         case entries.TwoLines():
             return rf"\shortstack{{{_entry(entry.upper)}\\[-2pt]{_entry(entry.lower)}}}"
         case entries.Over():
@@ -131,13 +129,9 @@ def _entry(entry: entries.Entry) -> str:
         case entries.Raised():  # a cell of two lines stands on its lower one
             return rf"\raisebox{{1.1ex}}[0pt]{{{text(entry.text)}}}"
         case entries.Beside():
-            return _beside(entry.rows, text(entry.text))
-        case entries.Words():
-            words = [text(word) for word in entry.label.split()]
+            words = [text(word) for word in entry.text.split()]
             stacked = r"\\".join(words)
-            return _beside(entry.rows, " ".join(words) if entry.rows < len(words) else rf"\shortstack[l]{{{stacked}}}")
+            is_stacked = entry.by_word and entry.rows >= len(words)
+            label = rf"\shortstack[l]{{{stacked}}}" if is_stacked else text(entry.text)
+            return label if entry.rows == 1 else rf"\multirow{{{entry.rows}}}{{*}}{{{label}}}"
     return text(entry)
-
-
-def _beside(n_rows: int, label: str) -> str:
-    return label if n_rows == 1 else rf"\multirow{{{n_rows}}}{{*}}{{{label}}}"

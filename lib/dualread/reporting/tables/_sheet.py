@@ -10,6 +10,7 @@ r"""A table as a declaration: what its rows run over, what its columns show, and
 Every cell has a key. Its parts come from where the row stands (`RowContext`) and from what the column adds.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -43,7 +44,7 @@ from dualread.reporting.tables.entries import (
     TableRow,
     TwoLines,
 )
-from dualread.reporting.tables.values import Key, Value, together
+from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import LabeledBackbone, LabeledDataset, LabeledMethod, Layout
 
 SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several seeds"
@@ -135,19 +136,12 @@ def notation(cost: str) -> str:
 
 
 class RowLevel(NamedTuple):
-    """One level of a table's rows, of which the innermost has one row per member.
+    """One level of a table's rows, of which the innermost has one row per member."""
 
-    Attributes:
-        over: Yields its members.
-        labels: Columns of labels, each of which stands once beside all rows of a member.
-        heading: Returns a line above the rows of a member; not escaped.
-        gap: What separates two members.
-    """
-
-    over: Callable[[RowContext], Iterable[RowContext]]
-    labels: Sequence[Label] = ()
-    heading: Callable[[RowContext], str] | None = None
-    gap: Gap | None = None
+    over: Callable[[RowContext], Iterable[RowContext]]  # yields its members
+    labels: Sequence[Label] = ()  # columns of labels, each of which stands once beside all rows of a member
+    heading: Callable[[RowContext], str] | None = None  # a line above the rows of a member
+    gap: Gap | None = None  # what separates two members
 
 
 # The levels of most tables: blocks of backbones, and one row per method.
@@ -158,23 +152,14 @@ DATASETS = RowLevel(datasets, heading=lambda at: f"{at.backbone.label}, {at.data
 
 
 class SheetColumn(NamedTuple):
-    """A column of values.
+    """A column of values."""
 
-    Attributes:
-        head: Its head, of one line or of several.
-        metrics: What one cell prints: mostly one metric, see `column`.
-        part: What the column adds to the keys of its values.
-        place: The data set, or `OOD`; without it, that at which a row stands.
-        title: A title above it and its neighbors with the same title; of several lines from the top.
-        form: Makes one cell of the entries of several metrics.
-    """
-
-    head: str | tuple[str, ...]
-    metrics: Sequence[Metric]
-    part: Mapping[str, str] = {}
-    place: LabeledDataset | None = None
-    title: str | tuple[str, ...] = ""
-    form: Callable[..., Entry] = lambda entry: entry
+    head: str | tuple[str, ...]  # of one line or of several
+    metrics: Sequence[Metric]  # what one cell prints: mostly one metric, see `column`
+    part: Mapping[str, str] = {}  # what the column adds to the keys of its values
+    place: LabeledDataset | None = None  # the data set, or `OOD`; without it, that at which a row stands
+    title: str | tuple[str, ...] = ""  # above it and its neighbors with the same title; of several lines from the top
+    form: Callable[..., Entry] = lambda entry: entry  # makes one cell of the entries of several metrics
 
 
 # Metrics with their own heads, or {metric: another head}; a head of several lines is a tuple. (As a key, a class of
@@ -252,42 +237,32 @@ class _Lines(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """A table that `columns` and `rows` describe; called with values and a layout, it returns the table.
+    """A table that `columns` and `rows` describe; called with values and a layout, it returns the table."""
 
-    Attributes:
-        name: The table's name, which is that of its file.
-        rows: The levels of its rows from the outermost to the innermost.
-        columns: Returns the columns of values.
-        caption: Returns the first sentences of the caption; those that explain marks in the body are added.
-        floats: What each has a float of its own, with its own caption.
-        label: Returns the end of the LaTeX label of a float, where there are several.
-        alignment: The letter of a column of values.
-        wide: See `Float`.
-        small: See `Float`.
-        specification: See `Float`.
-        shared: Metrics for which all methods of an actor have the same value. It is printed in the first of their rows.
-        derived: Returns values that the table computes from others, unless these have them.
-        cell: Returns a cell; None where it is blank.
-        head: Returns the rows above the body.
-        csv: The columns of the CSV file, which says more of values of a contrasts table (`READS`).
-    """
-
-    name: str
-    rows: Sequence[RowLevel]
+    name: str  # that of its file
+    rows: Sequence[RowLevel]  # from the outermost level to the innermost
     columns: Callable[[RowContext], Sequence[SheetColumn]]
+    # The first sentences of the caption; those that explain marks in the body are added.
     caption: Callable[[RowContext], Sequence[str]]
+    # What each has a float of its own, with its own caption; and the end of its LaTeX label, where there are several.
     floats: Callable[[RowContext], Iterable[RowContext]] = lambda at: [at]
     label: Callable[[RowContext], str] | None = None
-    alignment: str = "c"
-    wide: bool = True
+    alignment: str = "c"  # the letter of a column of values
+    wide: bool = True  # as in `Float`, and the next two
     small: bool = False
     specification: str | None = None
+    # Metrics for which all methods of an actor have the same value. It is printed in the first of their rows.
     shared: Sequence[Metric] = ()
+    # Values that the table computes from others, unless these have them.
     derived: Callable[[Mapping[Key, Value], Layout], Mapping[Key, Value]] = lambda values, layout: {}
+    # A cell; None where it is blank.
     cell: Callable[[RowContext, Metric, Key], Cell | None] = lambda at, metric, key: compared_cell(
         metric, key, at.values, at.layout.methods
     )
-    head: Callable[[RowContext, Sequence[Label], Sequence[SheetColumn]], list[Line]] = head_of
+    head: Callable[[RowContext, Sequence[Label], Sequence[SheetColumn]], list[Line]] = (
+        head_of  # the rows above the body
+    )
+    # The columns of the CSV file, which says more of values of a contrasts table (`READS`).
     csv: Mapping[str, Any] = field(default_factory=lambda: METRICS_CSV)
 
     def __call__(self, values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
@@ -296,7 +271,7 @@ class Sheet:
         Raises:
             ArtifactError: Methods of one actor disagree on what they share.
         """
-        values = together(values, self.derived(values, layout))
+        values = ChainMap(values, self.derived(values, layout))  # type: ignore[arg-type]  # nothing writes to it
         first = RowContext(
             values=values,
             layout=layout,
@@ -368,15 +343,11 @@ class Sheet:
 def _beside(texts: Sequence[Entry], lines: list[Line]) -> list[Line]:
     """Return the lines with labels before their first row, which stand beside all rows."""
     rows = [line for line in lines if isinstance(line, TableRow)]
-    labeled = False
-    beside: list[Line] = []
-    for line in lines:
-        if not texts or not isinstance(line, TableRow):
-            beside.append(line)
-            continue
-        beside.append(TableRow([*(("" if labeled else _label(text, rows)) for text in texts), *line.cells]))
-        labeled = True
-    return beside
+    labels, blanks = [_label(text, rows) for text in texts], [""] * len(texts)
+    return [
+        TableRow([*(labels if line is rows[0] else blanks), *line.cells]) if isinstance(line, TableRow) else line
+        for line in lines
+    ]
 
 
 def _label(text: Entry, rows: Sequence[TableRow]) -> Entry:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from dualread.reporting.tables.cells import PrintedTable
-from dualread.reporting.tables.entries import DASH, UNDEFINED, Code, Float, Indented, Line, TableRow
+from dualread.reporting.tables.entries import DASH, INDENT, UNDEFINED, Code, Float, Line, TableRow
 from dualread.schema.tables import Layout
 
 READS = "data"
@@ -42,7 +42,7 @@ def build(data: pl.DataFrame, layout: Layout) -> PrintedTable:
                 cells += (of_line := _cells(line, columns))
                 printed = {cell["column"]: cell["printed"] for cell in of_line}
                 *counts, digest = [DASH if text == UNDEFINED else text or "" for text in map(printed.get, columns)]
-                names = ["", Indented(line["role"])] if k else [label, line["role"]]
+                names = ["", f"{INDENT}{line['role']}"] if k else [label, line["role"]]
                 body.append(TableRow([*names, *counts, Code(digest) if digest else ""]))
     return PrintedTable(
         floats=[

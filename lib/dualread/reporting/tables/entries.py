@@ -12,24 +12,17 @@ from typing import NamedTuple
 DASH = "—"  # stands where a value is undefined
 UNDEFINED = "---"  # what the CSV file has of a dash
 DITTO = "”"  # the same as in the row above
+INDENT = "\N{EM SPACE}"  # before a label that belongs to the row above
 
 
 class Number(NamedTuple):
-    """A number with the digits that are printed, and its marks.
-
-    Attributes:
-        mean: The number.
-        spread: Its deviation; empty where it has none.
-        is_bold: Whether the mean is bold.
-        short: The initials of the sides with few images, which follow a dagger; empty for no dagger.
-        by_chance: Whether it has a circle: an ECE that calibrated confidences reach by chance.
-    """
+    """A number with the digits that are printed, and its marks."""
 
     mean: str
-    spread: str = ""
-    is_bold: bool = False
-    short: str = ""
-    by_chance: bool = False
+    spread: str = ""  # its deviation; empty where it has none
+    is_bold: bool = False  # the mean alone
+    short: str = ""  # the initials of the sides with few images, which follow a dagger; empty for no dagger
+    by_chance: bool = False  # whether it has a circle: an ECE that calibrated confidences reach by chance
 
 
 class Interval(NamedTuple):
@@ -51,19 +44,13 @@ class Code(NamedTuple):
     text: str
 
 
-class Indented(NamedTuple):
-    """A label that belongs to the row above."""
-
-    text: str
-
-
 class Joined(NamedTuple):
     """Entries that follow each other in one line."""
 
     parts: Sequence["Inline"]
 
 
-Inline = str | Number | Interval | PValues | Code | Indented | Joined
+Inline = str | Number | Interval | PValues | Code | Joined
 
 
 class TwoLines(NamedTuple):
@@ -81,17 +68,14 @@ class Over(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """A label beside several rows. It stands in the first of them; in the rows below, its place is the empty string."""
+    """A label beside several rows. It stands in the first of them; in the rows below, its place is the empty string.
+
+    With `by_word`, each word has a line of its own where there are enough rows for all words.
+    """
 
     text: str
     rows: int
-
-
-class Words(NamedTuple):
-    """A label beside several rows, one word per line where there are enough rows for its words."""
-
-    label: str
-    rows: int
+    by_word: bool = False
 
 
 class Raised(NamedTuple):
@@ -100,7 +84,7 @@ class Raised(NamedTuple):
     text: str
 
 
-Entry = Inline | TwoLines | Over | Beside | Words | Raised
+Entry = Inline | TwoLines | Over | Beside | Raised
 
 
 class TableRow(NamedTuple):
@@ -130,29 +114,17 @@ Line = TableRow | Heading | Gap
 
 @dataclass(frozen=True, kw_only=True)
 class Float:
-    """One table with its caption. Most tables have one float; some have one per backbone.
+    """One table with its caption. Most tables have one float; some have one per backbone."""
 
-    Attributes:
-        name: The table's name; its CSV file has the same.
-        wide: Whether it spans both columns of a two-column page.
-        columns: One letter per column: l, c or r for its alignment, p for a paragraph.
-        head: The rows above the body; may be empty.
-        body: The rows, headings and gaps.
-        caption: Sentences.
-        label: The LaTeX label is tab:<label>; the name by default. Tables with several floats need one per float.
-        specification: The columns as LaTeX specifies them, where that says more than `columns`.
-        small: Whether it is set in smaller type, because its marks would not fit otherwise.
-    """
-
-    name: str
-    wide: bool
-    columns: str
-    head: Sequence[Line]
+    name: str  # of the table, and of its CSV file
+    wide: bool  # whether it spans both columns of a two-column page
+    columns: str  # one letter per column: l, c or r for its alignment, p for a paragraph
+    head: Sequence[Line]  # the rows above the body; may be empty
     body: Sequence[Line]
     caption: str
-    label: str | None = None
-    specification: str | None = None
-    small: bool = False
+    label: str | None = None  # the LaTeX label is tab:<label>; by default the name, which several floats cannot share
+    specification: str | None = None  # the columns as LaTeX specifies them, where that says more than `columns`
+    small: bool = False  # whether it is set in smaller type, because its marks would not fit otherwise
 
 
 def plain(entry: Inline | TwoLines) -> str:
@@ -169,6 +141,6 @@ def plain(entry: Inline | TwoLines) -> str:
             return f"{plain(entry.upper)} {plain(entry.lower)}"
         case Joined():
             return "".join(map(plain, entry.parts))
-        case Code() | Indented():
+        case Code():
             return entry.text
     return UNDEFINED if entry == DASH else entry.replace("\N{NO-BREAK SPACE}", " ")

@@ -6,7 +6,7 @@ Where backbones or actors differ, the table prints the value of the first, and t
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -34,57 +34,17 @@ _SPOKEN = {
     **{"float32": "FP32", "bfloat16": "BF16"},
     **{"sdpa": "SDPA", "eager": "eager", "flash_attention_2": "FlashAttention-2"},
 }
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_SMALL = 0.05  # below it a power of ten is easier to read
-
-Config = Mapping[str, Any]
-Rows = dict[str, str]
-
-
-def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
-    """Return the table of hyperparameters.
-
-    Args:
-        data: A table of stage summarize_data.
-        settings: What is printed besides.
-    """
-    ordered = {
-        section: {name: settings.config[section][name] for name in names} for section, names in settings.order.items()
-    }
-    config = {**settings.config, **ordered}
-    in_distribution = next(name for name, dataset in config["datasets"].items() if dataset.get("id"))
-    is_training = (pl.col("dataset") == in_distribution) & (pl.col("split") == "train")
-    n_questions = int(data.filter(is_training)["questions"].sum())
-    versions = [f"{SOFTWARE[name]} {version}" for name, version in settings.software.items()]
-    python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
-    sections = {
-        "Actor training (shared; the reward differs per method)": _training(config, n_questions),
-        "Hidden-state head fitting (DualRead)": _fitting(config, settings),
-        "Hidden-state head fitting (baselines)": _baselines(config, settings),
-        "Evaluation": {**_evaluation(config, settings), "Software": ", ".join([python, *versions])},
-    }
-    body, cells = [], []
-    for title, rows in sections.items():
-        body += [Gap.RULE, Heading(title, 2), Gap.RULE] if rows else []
-        body += [TableRow([name, text]) for name, text in rows.items()]
-        cells += [{"table": "hparams", "section": title, "row": name, "printed": text} for name, text in rows.items()]
-    return PrintedTable(
-        floats=[
-            Float(
-                name="hparams",
-                wide=True,
-                columns="lp",
-                specification=r"lp{0.67\textwidth}",
-                head=[],
-                body=body[1:],
-                caption=f"Hyperparameters, study {settings.study}. In parentheses: who has which other value.",
-            )
-        ],
-        cells=pl.DataFrame(cells),
-    )
-
-
-# Rows by label. <path> is a number of the settings, <path:symbol> one behind a symbol, a name of _WORDS is in words.
+_MLP = (
+    "MLP <hidden>, class-weighted BCE{}, <optimizer> lr <learning_rate>, weight decay <weight_decay>, batch"
+    " <batch_size>, <max_epochs:≤> epochs, early stopping (patience <patience>)"
+)
+_TERMS = " with Brier and ranking terms (<brier_weight:β=>, <ranking_weight:λ=>, <margin:γ=>)"
+_HEADS = {
+    **{"psr": _MLP.format(""), "saplma": _MLP.format("")},
+    "bicr": f"{_MLP.format(_TERMS)}, dropout <dropout>, grad-norm clip <clip_norm>",
+}
+# Rows by label: <name> is a value, <name:symbol> a number behind a symbol. A study that lacks
+# one of its values does not have the row.
 _TRAINING = {
     "Advantage estimator": "GRPO, group size <group_size:𝐺=><variant>",
     "Rollout temperature / top-𝑝": "<temperature> / <top_p>",
@@ -102,67 +62,147 @@ _TRAINING = {
     "Seeds": "<seeds>",
     "Hardware": "<processes> per run, each on its own GPU where there are GPUs",
 }
-_MLP = (
-    "MLP <hidden>, class-weighted BCE<terms>, <optimizer> lr <learning_rate>, weight decay <weight_decay>, batch"
-    r" <batch_size>, <max_epochs:≤> epochs, early stopping (patience <patience>)"
-)
-_HEADS = {"psr": _MLP, "saplma": _MLP, "bicr": f"{_MLP}, dropout <dropout>, grad-norm clip <clip_norm>"}
-_PER = "P-State then P-Visual, linear pointwise BCE, <steps> full-batch steps, lr <learning_rate>"
-_TERMS = {"bicr": r" with Brier and ranking terms (<brier_weight:β=>, <ranking_weight:λ=>, <margin:γ=>)"}
+_FITTING = {
+    "PSR head (pre-answer)": "<psr>",
+    "PER heads (post-answer)": "P-State then P-Visual, linear pointwise BCE, <steps> full-batch steps, "
+    "lr <learning_rate>",
+    "𝐿2 (P-State / P-Visual)": "<l2_state> / <l2_visual>",
+    "Visual pooling": "cosine-similarity pooling, temperature <kappa:κ=>",
+    "Fusion": "log-odds mean of calibrated PSR and PER, weight <weight> (frozen a priori)",
+    "Calibration": "one scalar temperature per branch, fit on held-out <held_out>",
+}
+_EVALUATION = {
+    "Decoding": "<decoding>",
+    "Max prompt / answer length": "<prompt> / <answer>",
+    "Generation engine": "<engine>, in <environment>",
+    "Invalid-confidence policy": f"retain, impute 𝑐={IMPUTED_CONFIDENCE}, report parse rate",
+    "Calibration error": f"{N_BINS} bins of equal width",
+    "Bootstrap": "<bootstrap>",
+    "Software": "<software>",
+}
 _MARK = re.compile(r"<(\w+)(?::([^>]*))?>")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SMALL = 0.05  # below it a power of ten is easier to read
+
+Config = Mapping[str, Any]
+# A number or a text by its name and by who has it: labels such as (backbone, actor).
+Values = dict[str, dict[tuple[str, ...], Any]]
 
 
-def _filled(template: str, by_owner: Mapping[tuple[str, ...], Any], words: Mapping[str, Callable[[Any], str]]) -> str:
-    """Return a row's text; where the settings differ, each value says whose it is."""
+def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
+    """Return the table of hyperparameters; `data` is a table of stage summarize_data."""
+    ordered = {
+        section: {name: settings.config[section][name] for name in names} for section, names in settings.order.items()
+    }
+    config = {**settings.config, **ordered}
+    name, in_distribution = next(entry for entry in config["datasets"].items() if entry[1].get("id"))
+    split = f"{in_distribution['label'].removesuffix('-test')}-train"  # labels name what is reported
+    training = _training(config, int(data.filter(dataset=name, split="train")["questions"].sum()), split)
+    held_out = f"{split} {settings.units_of(in_distribution['label'])}"
+    sections = {
+        "Actor training (shared; the reward differs per method)": _rows(_TRAINING, training),
+        "Hidden-state head fitting (DualRead)": _rows(_FITTING, _fitting(config, held_out)),
+        "Hidden-state head fitting (baselines)": _baselines(config, settings),
+        "Evaluation": _rows(_EVALUATION, _evaluation(config, settings)),
+    }
+    body, cells = [], []
+    for title, rows in sections.items():
+        body += [Gap.RULE, Heading(title, 2), Gap.RULE] if rows else []
+        body += [TableRow([label, text]) for label, text in rows.items()]
+        cells += [{"table": "hparams", "section": title, "row": row, "printed": text} for row, text in rows.items()]
+    return PrintedTable(
+        floats=[
+            Float(
+                name="hparams",
+                wide=True,
+                columns="lp",
+                specification=r"lp{0.67\textwidth}",
+                head=[],
+                body=body[1:],
+                caption=f"Hyperparameters, study {settings.study}. In parentheses: who has which other value.",
+            )
+        ],
+        cells=pl.DataFrame(cells),
+    )
+
+
+def _rows(templates: Mapping[str, str], values: Values) -> dict[str, str]:
+    """Return the text of each row that has all its values; where these differ, each says whose it is."""
 
     def text(mark: re.Match[str]) -> str:
-        path, symbol = mark[1], mark[2] or ""
-        value = words.get(
-            path,
-            lambda settings: number(
-                settings[path] if isinstance(settings, Mapping) else getattr(settings, path), symbol
-            ),
-        )
-        return told_apart({who: value(settings) for who, settings in by_owner.items()})
+        name, symbol = mark[1], mark[2] or ""
+        texts = {who: v if isinstance(v, str) else number(v, symbol) for who, v in values[name].items()}
+        return told_apart(texts)
 
-    return _MARK.sub(text, template)
+    shown = (row for row in templates.items() if all(name in values for name, _ in _MARK.findall(row[1])))
+    return {label: _MARK.sub(text, template) for label, template in shown}
 
 
-def _training(config: Config, n_questions: int) -> Rows:
-    """Return the rows on actor training with `n_questions` questions; none if the study trains no actor."""
-    backbones = config["backbones"]
+def _by_name(settings: Mapping[tuple[str, ...], Mapping[str, Any]]) -> Values:
+    """Return values by name of settings by who has them."""
+    names = next(iter(settings.values()))
+    return {name: {who: values[name] for who, values in settings.items()} for name in names}
+
+
+def _shared(**values: Any) -> Values:
+    """Return values that everybody has."""
+    return _by_name({("",): values})
+
+
+def _training(config: Config, n_questions: int, split: str) -> Values:
+    """Return the values of actor training with the questions of `split`; none if the study trains no actor."""
+    backbones = config["backbones"].values()
     trained = {
         (backbone["label"], actor["label"]): settings.model_copy(  # with the default limit on prompts
             update={"max_prompt_tokens": settings.longest_prompt(backbone["settings"])}
         )
-        for backbone in backbones.values()
+        for backbone in backbones
         for actor in config["actors"].values()
         if "training" in actor
         for settings in [settings_on(backbone, actor)]
     }
     if not trained:
         return {}
-    split, whose = _training_split(config), {(backbone["label"],): backbone for backbone in backbones.values()}
-    words_of_backbones = {
-        "seeds": lambda actor: f"{{{', '.join(map(str, actor.get('seeds', config['seeds'])))}}}",
-        "precision": lambda actor: " / ".join(_SPOKEN[actor["settings"][key]] for key in ("dtype", "attention")),
+    values = _by_name(
+        {who: {**dict(settings), **_words(settings, n_questions, split)} for who, settings in trained.items()}
+    )
+    if not any(values["rollouts"].values()):
+        del values["sampled_by"]
+    return values | _by_name(
+        {
+            (backbone["label"],): {
+                "precision": " / ".join(_SPOKEN[backbone["settings"][key]] for key in ("dtype", "attention")),
+                "seeds": f"{{{', '.join(map(str, backbone.get('seeds', config['seeds'])))}}}",
+            }
+            for backbone in backbones
+        }
+    )
+
+
+def _words(settings: TrainingSettings, n_questions: int, split: str) -> dict[str, str]:
+    """Return what settings of a training mean in words."""
+    steps, n = f"{number(settings.steps_over(n_questions))} steps", settings.processes
+    passes = "" if settings.passes is None else f"{number(settings.passes)} passes over {split} ({steps})"
+    variants = {
+        f"loss {settings.loss_type}": settings.loss_type != "grpo",
+        f"advantages scaled by {settings.scale_rewards}": settings.scale_rewards != "group",
+        f"{settings.num_iterations} steps per rollout": settings.num_iterations > 1,
+        "truncated completions masked": settings.mask_truncated_completions,
     }
-
-    def exposure(settings: TrainingSettings) -> str:
-        steps = number(settings.steps_over(n_questions))
-        if settings.passes is None:
-            return f"{steps} steps on {split}"
-        return f"{number(settings.passes)} passes over {split} ({steps} steps)"
-
-    rows = {}
-    for label, template in _TRAINING.items():
-        if label in ("Seeds", "Precision / attention"):
-            first, *rest = template.split("; ")
-            template = "; ".join([_filled(first, whose, words_of_backbones), *rest])
-        rows[label] = _filled(template, trained, {**_WORDS, "exposure": exposure})
-    if not any(settings.rollouts for settings in trained.values()):
-        del rows["Rollouts sampled by"]
-    return rows
+    coefficient = number(settings.kl_coefficient, "coef=")
+    warmup = percent(settings.warmup_fraction)
+    return {
+        "variant": "".join(f", {text}" for text, is_shown in variants.items() if is_shown),
+        "sampled_by": _sampled_by(settings),
+        "kl_penalty": coefficient if settings.kl_coefficient else f"disabled ({coefficient})",
+        "betas": f"β=({', '.join(map(str, settings.betas))})",
+        # docs/choices.md, "Warm-up"
+        "warmup": f"{warmup} warmup{'; rate 0 in step 1' * (settings.warmup_fraction > 0)}",
+        "weights": f"{'adapter' if settings.lora else 'weights'} in training {_SPOKEN[WEIGHTS]}",
+        "trainable": _trainable(settings),
+        "exposure": passes or f"{steps} on {split}",
+        "processes": f"{number(n)} {'sharded ' if settings.shard else ''}process{'es' * (n > 1)}",
+    }
 
 
 def _sampled_by(settings: TrainingSettings) -> str:
@@ -172,16 +212,6 @@ def _sampled_by(settings: TrainingSettings) -> str:
         return f"{settings.rollouts}, no importance-sampling correction"
     most = number(corrected.clip_max, "≤")
     return f"{settings.rollouts}, importance-sampling correction ({corrected.mode}, {most})"
-
-
-def _variant(settings: TrainingSettings) -> str:
-    chosen = {
-        f"loss {settings.loss_type}": settings.loss_type != "grpo",
-        f"advantages scaled by {settings.scale_rewards}": settings.scale_rewards != "group",
-        f"{settings.num_iterations} steps per rollout": settings.num_iterations > 1,
-        "truncated completions masked": settings.mask_truncated_completions,
-    }
-    return "".join(f", {text}" for text, is_shown in chosen.items() if is_shown)
 
 
 def _trainable(settings: TrainingSettings) -> str:
@@ -194,38 +224,30 @@ def _trainable(settings: TrainingSettings) -> str:
     return f"LoRA of the {part} ({layers}), rank {rank}, {alpha}{dropout}"
 
 
-def _fitting(config: Config, shown: StudySettings) -> Rows:
-    """Return the rows on the heads that DualRead fuses; none if the study has no such method."""
+def _fitting(config: Config, held_out: str) -> Values:
+    """Return the values of the heads that DualRead fuses; none if the study has no such method."""
     methods = config["methods"]
     heads = [method for method in methods.values() if method["reader"] == "dualread"][:1]
     for head in heads:  # the list grows while it is read, by the methods that each head builds on
         heads += [methods[parent] for parent in head.get("parents", {}).values()]
-    settings_of = {head["reader"]: head.get("settings", {}) for head in heads}
-    rows = {}
-    if "psr" in settings_of:
-        rows["PSR head (pre-answer)"] = _head("psr", settings_of["psr"], None)
-    if {"p_state", "p_visual"} <= set(settings_of):
-        linear = {("P-State",): settings_of["p_state"], ("P-Visual",): settings_of["p_visual"]}
-        rows["PER heads (post-answer)"] = _filled(_PER, linear, {})
-        rows["𝐿2 (P-State / P-Visual)"] = " / ".join(number(head["l2"]) for head in linear.values())
-        rows["Visual pooling"] = f"cosine-similarity pooling, temperature {number(config['replay']['kappa'], 'κ=')}"
-    if "dualread" in settings_of:
-        rows["Fusion"] = f"log-odds mean of calibrated PSR and PER, weight {number(WEIGHT)} (frozen a priori)"
-        held_out = f"{_training_split(config)} {shown.units_of(_in_distribution(config)['label'])}"
-        rows["Calibration"] = f"one scalar temperature per branch, fit on held-out {held_out}"
-    return rows
+    settings = {head["reader"]: head.get("settings", {}) for head in heads}
+    values: Values = {}
+    if "psr" in settings:
+        values |= _shared(psr=_head("psr", settings["psr"], None))
+    if {"p_state", "p_visual"} <= set(settings):
+        state, visual = settings["p_state"], settings["p_visual"]
+        values |= _by_name({("P-State",): state, ("P-Visual",): visual})
+        values |= _shared(l2_state=state["l2"], l2_visual=visual["l2"], kappa=config["replay"]["kappa"])
+    return values | (_shared(weight=WEIGHT, held_out=held_out) if "dualread" in settings else {})
 
 
 def _head(reader: str, settings: Config, optimizer: str | None) -> str:
-    words = {
-        "hidden": lambda head: "–".join(map(number, head["hidden"])),
-        "optimizer": lambda head: optimizer or "AdamW",
-        "terms": lambda head: _filled(_TERMS.get(reader, ""), {("",): head}, {}),
-    }
-    return _filled(_HEADS[reader], {("",): settings}, words)
+    hidden = "–".join(map(number, settings["hidden"]))
+    values = _shared(**{**settings, "hidden": hidden, "optimizer": optimizer or "AdamW"})
+    return _rows({reader: _HEADS[reader]}, values)[reader]
 
 
-def _baselines(config: Config, shown: StudySettings) -> Rows:
+def _baselines(config: Config, shown: StudySettings) -> dict[str, str]:
     """Return the rows on the networks of the baselines, and the origin of searched settings."""
     rows = {}
     for method in config["methods"].values():
@@ -236,68 +258,35 @@ def _baselines(config: Config, shown: StudySettings) -> Rows:
     return rows
 
 
-def _evaluation(config: Config, shown: StudySettings) -> Rows:
-    """Return the rows on generation, parsing and evaluation."""
-    replicates = number(config["metrics"]["bootstrap"]["replicates"], "𝐵=")
-    level = percent((PERCENTILES[1] - PERCENTILES[0]) / 100)
-    usual = config["generation"]["decoding"]
+def _evaluation(config: Config, shown: StudySettings) -> Values:
+    """Return the values of generation, parsing and evaluation, and the software's versions."""
+    generation, conditions = config["generation"], config["conditions"]
     decodings = {
-        name: condition.get("decoding", usual)
-        for name, condition in config["conditions"].items()
+        name: condition.get("decoding", generation["decoding"])
+        for name, condition in conditions.items()
         if "completions" not in condition
     }
-    prompts = {
-        (backbone["label"],): number(backbone["settings"]["max_prompt_tokens"])
-        for backbone in config["backbones"].values()
-    }
     answers = {
-        (settings["label"], name): number(settings.get("max_completion_tokens", rule["max_completion_tokens"]))
+        (settings["label"], name): settings.get("max_completion_tokens", rule["max_completion_tokens"])
         for actor, settings in config["actors"].items()
         for name, rule in decodings.items()
-        if actor in config["conditions"][name].get("actors", [actor])
+        if actor in conditions[name].get("actors", [actor])
     }
     chosen = {
         (name,): f"{'sampled' if rule['temperature'] else 'greedy'} (temperature {number(rule['temperature'])})"
         for name, rule in decodings.items()
     }
-    engine = config["generation"]["engine"]
-    has_own = shown.constants.get(f"generation.{engine}.ENVIRONMENT")
-    where = "an environment of its own, with other versions" if has_own else "the environment of all other stages"
-    return {
-        "Decoding": told_apart(chosen),
-        "Max prompt / answer length": f"{told_apart(prompts)} / {told_apart(answers)}",
-        "Generation engine": f"{engine}, in {where}",
-        "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, '𝑐=')}, report parse rate",
-        "Calibration error": f"{number(N_BINS)} bins of equal width",
-        "Bootstrap": shown.in_units(f"paired {{unit}}-cluster, {replicates}, {level} percentile"),
+    prompts = {
+        (backbone["label"],): backbone["settings"]["max_prompt_tokens"] for backbone in config["backbones"].values()
     }
-
-
-def _in_distribution(config: Config) -> Config:
-    return next(dataset for dataset in config["datasets"].values() if dataset.get("id"))
-
-
-def _training_split(config: Config) -> str:
-    return f"{_in_distribution(config)['label'].removesuffix('-test')}-train"  # labels name what is reported
-
-
-_WORDS: Mapping[str, Callable[[TrainingSettings], str]] = {
-    "sampled_by": _sampled_by,
-    "variant": _variant,
-    "kl_penalty": lambda training: ("{}" if training.kl_coefficient else "disabled ({})").format(
-        number(training.kl_coefficient, "coef=")
-    ),
-    "betas": lambda training: f"β=({', '.join(map(str, training.betas))})",
-    # docs/choices.md, "Warm-up"
-    "warmup": lambda training: (
-        f"{percent(training.warmup_fraction)} warmup{'; rate 0 in step 1' * (training.warmup_fraction > 0)}"
-    ),
-    "weights": lambda training: f"{'adapter' if training.lora else 'weights'} in training {_SPOKEN[WEIGHTS]}",
-    "trainable": _trainable,
-    "processes": lambda training: (
-        f"{number(training.processes)} {'sharded ' if training.shard else ''}process{'es' * (training.processes > 1)}"
-    ),
-}
+    has_own = shown.constants.get(f"generation.{generation['engine']}.ENVIRONMENT")
+    where = "an environment of its own, with other versions" if has_own else "the environment of all other stages"
+    python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    software = ", ".join([python, *(f"{SOFTWARE[name]} {version}" for name, version in shown.software.items())])
+    replicates, level = number(config["metrics"]["bootstrap"]["replicates"], "𝐵="), PERCENTILES[1] - PERCENTILES[0]
+    bootstrap = shown.in_units(f"paired {{unit}}-cluster, {replicates}, {level:g}% percentile")
+    shared = _shared(engine=generation["engine"], environment=where, bootstrap=bootstrap, software=software)
+    return {"decoding": chosen, "prompt": prompts, "answer": answers, **shared}
 
 
 def _origin(method: Config, study: str) -> str:
@@ -335,9 +324,7 @@ def percent(fraction: float) -> str:
 def told_apart(texts: Mapping[tuple[str, ...], str]) -> str:
     """Return the first text and, in parentheses, the other texts with the labels that have them.
 
-    Args:
-        texts: Texts by labels, such as (backbone, actor). Only the label that
-            matters is named: the actor's where all backbones agree.
+    Of several labels, such as (backbone, actor), only the one that matters is named: the actor's where backbones agree.
     """
     first, n_labels = next(iter(texts.values())), len(next(iter(texts)))
     texts_by_label: dict[str, set[str]] = {}

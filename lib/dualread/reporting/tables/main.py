@@ -8,7 +8,7 @@ from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import size_of
-from dualread.reporting.tables.entries import DITTO, Gap, Words
+from dualread.reporting.tables.entries import DITTO, Beside, Gap
 from dualread.reporting.tables.values import Key
 from dualread.schema.tables import NULL_GROUP
 
@@ -52,7 +52,9 @@ build = sheet.Sheet(
     rows=[
         sheet.BACKBONES,
         sheet.RowLevel(
-            sheet.groups, [sheet.Label("Confidence", lambda at: Words(at.method.group, len(at.methods)))], gap=Gap.SPACE
+            sheet.groups,
+            [sheet.Label("Confidence", lambda at: Beside(at.method.group, len(at.methods), by_word=True))],
+            gap=Gap.SPACE,
         ),
         sheet.METHODS,
     ],

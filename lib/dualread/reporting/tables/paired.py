@@ -11,7 +11,7 @@ from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, further, places
 from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes, on_donors
-from dualread.reporting.tables.entries import DASH, Float, Gap, Heading, Indented, Joined, Line, TableRow
+from dualread.reporting.tables.entries import DASH, INDENT, Float, Gap, Heading, Joined, Line, TableRow
 from dualread.reporting.tables.values import Key, Value, limits, printed
 from dualread.schema.tables import LabeledDataset, Layout
 
@@ -64,8 +64,8 @@ def _of_contrast(
     retrained = {metric: limits(value, "_retrained") for metric, (_, value) in asked.items()}
     retrained = {metric: interval for metric, interval in retrained.items() if interval != DASH}
     rows = [(_label(next(iter(asked.values())), layout, place), points)]
-    rows += [(Indented("95% interval, these seeds"), intervals)]
-    rows += [(Indented("retrained actors"), retrained)] if retrained else []
+    rows += [(f"{INDENT}95% interval, these seeds", intervals)]
+    rows += [(f"{INDENT}retrained actors", retrained)] if retrained else []
     cells = []
     for metric, (key, value) in asked.items():
         more = [" ", retrained[metric]] if metric in retrained else []

@@ -88,13 +88,8 @@ def published_cells() -> dict[PaperPlace, Printed]:
 def place_of(table: str, cell: Mapping[str, str | None], actors: Mapping[str, str]) -> tuple[PaperPlace, float] | None:
     """Return which cell of the paper corresponds to ours, and the factor that converts ours to its unit and sign.
 
-    Args:
-        table: Our table.
-        cell: A row of its CSV.
-        actors: The actor whose answers each method judges.
-
-    Returns:
-        A place, which may be absent from the paper; None where the paper certainly has no such cell.
+    The cell is a row of our table's CSV; `actors` has the actor whose answers each method judges. The place may be
+    absent from the paper; None where the paper certainly has no such cell.
     """
     if table == "data":
         return _in_audit(cell)

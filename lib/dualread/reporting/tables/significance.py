@@ -53,12 +53,9 @@ def _cell(at: sheet.RowContext, _: Metric, key: Key) -> Cell | None:
 
 
 def is_significant(row: Mapping[str, Any]) -> bool:
-    """Return whether a difference is significant: for these seeds and, if there are several, for retrained actors.
+    """Return whether a row of contrasts is significant: for these seeds and, if there are several, retrained actors.
 
     It is not where CCG-AUC rests on too few images.
-
-    Args:
-        row: A row of a contrasts table.
     """
     p_values = [p for p in (row["p_holm"], row["p_holm_retrained"]) if p is not None]
     return bool(p_values) and max(p_values) < LEVEL and not row["short"]

@@ -1,6 +1,6 @@
 """Mean and sample standard deviation over seeds of every value that a table shows: a metric, or a contrast."""
 
-from collections import ChainMap, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean, stdev
@@ -34,33 +34,19 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """A mean over runs.
+    """A mean over runs."""
 
-    Attributes:
-        mean: None if any run is missing or undefined: a mean is never over a part of the runs.
-        std: Sample standard deviation (ddof 1); None with one run.
-        n_runs: Number of runs that the mean is over, or would be over.
-        n: Number of rows behind each run's value; None if unknown or different between runs.
-        short: Of a CCG value, the sides (source, donor) with fewer than 30 images in any run.
-        detectable: The largest of the runs' `<kind>_detectable`; None if unknown, or undefined in a run.
-        by_chance: Whether an ECE is, in every run, one that calibrated confidences reach by chance.
-        ties: Of a CCG value, the largest share of pairs with equal confidences in any run; None if unknown.
-        reason: Why the mean is None.
-        by_seed: The value of each seed; empty if the mean is None, and for published values.
-        row: The row of a contrasts table, which has intervals and p-values; empty for a value of another table.
-    """
-
-    mean: float | None
-    std: float | None
-    n_runs: int
-    n: int | None
-    short: tuple[str, ...] = ()
-    detectable: float | None = None
-    ties: float | None = None
-    by_chance: bool = False
-    reason: str | None = None
-    by_seed: Mapping[int, float] = field(default_factory=dict)
-    row: Mapping[str, Any] = field(default_factory=dict)
+    mean: float | None  # None if any run is missing or undefined: a mean is never over a part of the runs
+    std: float | None  # sample standard deviation (ddof 1); None with one run
+    n_runs: int  # that the mean is over, or would be over
+    n: int | None  # rows behind each run's value; None if unknown or different between runs
+    short: tuple[str, ...] = ()  # of a CCG value, the sides (source, donor) with fewer than 30 images in any run
+    detectable: float | None = None  # the largest of the runs' `<kind>_detectable`; None if undefined in a run
+    ties: float | None = None  # of a CCG value, the largest share of pairs with equal confidences in any run
+    by_chance: bool = False  # whether an ECE is, in every run, one that calibrated confidences reach by chance
+    reason: str | None = None  # why the mean is None
+    by_seed: Mapping[int, float] = field(default_factory=dict)  # empty if the mean is None, and for published values
+    row: Mapping[str, Any] = field(default_factory=dict)  # of a contrasts table, with intervals and p-values; or empty
 
 
 class _Run(NamedTuple):
@@ -126,11 +112,6 @@ def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], spli
         runs[key := Key(*key)][seed] = _Run(estimate, n, reason)
         seeds_of[key.backbone, key.method].add(seed)
     return Values(dict(runs), {run: (0,) if 0 in had else tuple(seeds[run[0]]) for run, had in seeds_of.items()})
-
-
-def together(*parts: Mapping[Key, Value]) -> Mapping[Key, Value]:
-    """Return all values of `parts` as one mapping, in which the first part that has a value gives it."""
-    return ChainMap(*parts)  # type: ignore[arg-type]  # it only asks to be written to if it is written to
 
 
 def _mean_over_seeds(runs: Mapping[int, _Run], seeds: Sequence[int]) -> Value:
@@ -202,9 +183,7 @@ def printed(value: Value, digits: int = 3, *, sign: bool = False, bold: bool = F
 def limits(value: Value, ends: str = "") -> Interval | str:
     """Return the interval of a value of contrasts, with signs where it is a difference's; a dash if it has none.
 
-    Args:
-        value: A value with a row.
-        ends: "" for the interval of these seeds, "_retrained" for that of retrained actors.
+    `ends` is "" for the interval of these seeds, "_retrained" for that of retrained actors.
     """
     low, high = value.row[f"low{ends}"], value.row[f"high{ends}"]
     if low is None:
