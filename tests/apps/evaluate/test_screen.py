@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from dualread.apps.evaluate.verdicts import verdicts
 
 from dualread.apps.evaluate.evaluation import evaluate
 from dualread.apps.evaluate.printed import WIDTH, number, summary
 from dualread.apps.evaluate.report import evaluation_report
-from dualread.apps.evaluate.verdicts import verdicts
 from tests.apps.evaluate.tables import many, write
 
 

@@ -261,14 +261,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
-    from dualread.apps.evaluate import expected, files, printed, report
+    from dualread.apps.evaluate import files, printed, report, thresholds
     from dualread.apps.evaluate.evaluation import evaluate
 
     options.columns, options.choices = _columns(options.columns), _columns(options.choices, "--choices")
     if options.expect is not None:
         if options.predictions is not None:
             raise ConfigError(f"--expect: is for no answers yet. Leave out {options.predictions}, or --expect.")
-        for line in expected.plan(options):
+        for line in thresholds.plan(options):
             print(line)
         return 0
     if options.predictions is None:
@@ -282,7 +282,7 @@ def run(options: argparse.Namespace) -> int:
         for line in printed.first(told):
             # On a terminal, what a line says is green where it is good, and red where it is not.
             if line.kind and isinstance(sys.stdout, EscapedStdout):
-                sys.stdout.write(line.text[: line.start])
+                print(line.text[: line.start], end="")
                 sys.stdout.paint(line.text[line.start :], line.kind)
                 print()
             else:

@@ -6,7 +6,6 @@ import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import BY, EvaluationData
 from dualread.apps.evaluate.graded import CHOICE, RIGHT
-from dualread.apps.evaluate.printed import Estimate, ReportTable, number
 from dualread.apps.evaluate.thresholds import chooser_of, same_method
 from dualread.errors import ConfigError, UndefinedMetricError
 from dualread.evaluation.answer_sets import SetRates, conformal_threshold, set_rates
@@ -60,24 +59,3 @@ def _rates(rows: pl.DataFrame, by: Sequence[str], cut: float) -> Iterator[dict]:
         rates = set_rates(of_choices, part[RIGHT].to_numpy(), part["number"].to_numpy(), threshold=cut)
         sizes = {"n": len(part), "n_clusters": part["cluster_id"].n_unique()}
         yield {"by": name, "group": group, "threshold": cut, **rates._asdict(), **sizes}
-
-
-def set_table(rows: pl.DataFrame) -> ReportTable:
-    """Return what answer sets are like, of all answers and by group; `rows` are those of `answer_sets`."""
-    named = [(row, row["group"] or "(no value)") for row in rows.iter_rows(named=True)]
-    return ReportTable(
-        caption=f"Answer sets, which may miss the right choice in {number(rows['miss'][0])} of answers: all choices"
-        " that are at least as probable as the smallest p",
-        columns=("answer sets of", "group", "right one in", "smallest p", "size", "empty", "single"),
-        rows=[
-            (
-                row["method"],
-                "" if row["by"] is None else f"{row['by']} {group}",
-                Estimate(row["coverage"], row["low"], row["high"]),
-                *(row[name] for name in ("threshold", "mean_size", "empty", "single")),
-            )
-            for row, group in named
-        ],
-        remarks=[row["reason"] or "" for row, _ in named],
-        names=(0, 1),
-    )

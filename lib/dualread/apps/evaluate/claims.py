@@ -1,12 +1,11 @@
 """Tables of claims: what is known per report, with all claims, and with those that a certified filter keeps."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.printed import Estimate, ReportTable
 from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, same_method
 from dualread.data.tables.contract import REPORT
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
@@ -138,47 +137,3 @@ def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOpt
             " Certified filters assume that no new one has more than these; state the largest number that is possible"
             " with --max-reports."
         )
-
-
-def filter_table(rows: pl.DataFrame, cells: EvaluationData, left_out: Mapping[str, int]) -> ReportTable:
-    """Return what is known per report, with all claims, and with those that each certified filter keeps.
-
-    Args:
-        rows: Those of a data set in `Evaluation.claim_filter`.
-        cells: The data set.
-        left_out: As `Evaluation.left_out`.
-    """
-    texts = []
-    for row in rows.iter_rows(named=True):
-        target = "all claims" if row["target_risk"] is None else f"{row['target_risk']:g}"
-        threshold = "none" if row["threshold"] is None else row["threshold"]
-        kept = (Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in RATES)
-        texts.append((target, row["method"], row["loss"], threshold, *kept))
-    return ReportTable(
-        caption="Per report" + "".join(f". Left out: {n} ({why})" for why, n in left_out.items()),
-        columns=("target", "method", "loss", "threshold", "kept", "unsupported", "reports: none", "risk"),
-        rows=texts,
-        remarks=[reason or "" for reason in rows["reason"]],
-        names=(1,),
-        notes=[_about_filters(rows, cells)],
-    )
-
-
-def _about_filters(rows: pl.DataFrame, cells: EvaluationData) -> str:
-    """Return a sentence about what losses are, and about what certified filters take for granted."""
-    losses = (
-        "of claims: the loss of a report is the share of unsupported claims among those that are kept (share), or 1 if"
-        " any of these is unsupported (any), and 0 if none is kept; risk is its mean over reports"
-    )
-    certified = rows.filter(pl.col("target_risk").is_not_null())
-    if certified.is_empty():
-        return losses
-    row = certified.row(0, named=True)
-    bound = "if reports are independent"
-    if cells.cluster != REPORT:
-        most, source = row["max_reports"], "--max-reports"
-        if most is None:
-            most, source = max(certified["calibration_max_reports"]), "the most among the calibration reports"
-        bound = f"as long as no {cells.unit} has more than {most} report{'' if most == 1 else 's'} ({source})"
-    shared = "" if row["share_delta"] == 1 else f" / {row['share_delta']}"
-    return f"{losses}. A filter is certified wrongly with a probability of at most {row['delta']:g}{shared}, {bound}"

@@ -4,12 +4,24 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import polars as pl
+
 from dualread.apps.evaluate.evaluation_data import EvaluationData
 from dualread.apps.text import aligned
+from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, ECE
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 
 WIDTH = 100
 MOST_ROWS = 12  # of a table on the screen, which leave room for what is said of them, on 24 lines
 GOOD, BAD, UNCLEAR = "good", "bad", ""
+# The numbers of each method that come first.
+SHOWN = {
+    ACCURACY.name: "share of correct answers",
+    AUROC.name: "right and wrong answers told apart",
+    ECE.name: "calibration error, 15 bins",
+    AURC.name: "error rate as answers are left out",
+    NATURAL_CCG_AUC.name: "confidence follows the image",
+}
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -30,11 +42,13 @@ class Estimate:
     low: float | None
     high: float | None
 
-    def text(self, digits: int, end_digits: int) -> str:
+    def text(self, digits: int = 3, end_digits: int = 3) -> str:
         """Return the number, and [low, high]."""
         ends = (self.low, self.high)
         shown = "" if None in ends else f" [{', '.join(self._number(end, end_digits) for end in ends)}]"
         return self._number(self.value, digits) + shown
+
+    __str__ = text
 
     def _number(self, value: float | None, digits: int) -> str:
         return number(value, digits)
@@ -55,7 +69,7 @@ class PValue:
     value: float | None
     at_most: bool | None
 
-    def text(self) -> str:
+    def __str__(self) -> str:
         """Return it with three digits."""
         return "-" if self.value is None else f"{'<=' if self.at_most else ''}{self.value:.3g}"
 
@@ -65,10 +79,8 @@ Cell = str | float | Estimate | PValue | None
 
 def text_of(cell: Cell, digits: int, end_digits: int) -> str:
     """Return a cell as text; numbers have so many digits, and ends of intervals so many."""
-    if isinstance(cell, str):
-        return cell
-    if isinstance(cell, PValue):
-        return cell.text()
+    if isinstance(cell, str | PValue):
+        return str(cell)
     return cell.text(digits, end_digits) if isinstance(cell, Estimate) else number(cell, digits)
 
 
@@ -181,6 +193,7 @@ class DataSetReport:
         asked: Tables of what was asked for: differences, thresholds, filters of claims, answer sets, groups.
         metrics: A table of every metric, and one for each answer type.
         counts: Tables of counts, and of the most common pairs that count as wrong.
+        forests: What forest plots show: of the methods, under "", and of the groups of each column (`forest.VALUES`).
     """
 
     cells: EvaluationData
@@ -191,6 +204,7 @@ class DataSetReport:
     asked: Sequence[ReportTable]
     metrics: Sequence[ReportTable]
     counts: Sequence[ReportTable]
+    forests: Mapping[str, pl.DataFrame]
 
 
 @dataclass(frozen=True, kw_only=True)

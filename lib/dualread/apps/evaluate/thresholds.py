@@ -1,5 +1,6 @@
 """Step 4: thresholds for a target risk, chosen on calibration answers and judged on the evaluated ones."""
 
+import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -7,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.printed import Estimate, ReportTable
+from dualread.apps.text import aligned
 from dualread.data.tables.contract import plain_ids
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
-from dualread.evaluation.metrics.discrimination import auroc
-from dualread.evaluation.planning import ENOUGH, LARGEST, Expected, images_needed
+from dualread.evaluation.metrics import discrimination
+from dualread.evaluation.planning import LARGEST, REPETITIONS, Expected, planned
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import CERTIFIED, EMPIRICAL, Confidences, judged, threshold
 from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
@@ -45,7 +46,7 @@ class ThresholdOptions:
     target_risks: Sequence[float]
     delta: float
     share_delta: int
-    max_per_image: int | None
+    max_per_image: int | None = None
     max_reports: int | None = None
 
     def __post_init__(self) -> None:
@@ -150,7 +151,7 @@ def _chosen_on(rows: Confidences) -> dict:
         "calibration_n": len(image),
         "calibration_images": len(sizes),
         "calibration_accuracy": float(correct.mean()),
-        "calibration_auroc": auroc(confidence, correct) if has_auroc else None,
+        "calibration_auroc": discrimination.auroc(confidence, correct) if has_auroc else None,
     }
 
 
@@ -259,73 +260,39 @@ def _shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | N
     )
 
 
-def threshold_table(rows: pl.DataFrame, cells: EvaluationData) -> ReportTable:
-    """Return what thresholds keep of a data set, and what the certified ones take for granted.
+def plan(options: argparse.Namespace) -> Iterator[str]:
+    """Yield lines about how many calibration images certify a threshold, for what a user expects (--expect).
 
-    Args:
-        rows: Its rows of `Evaluation.thresholds`.
-        cells: The data set.
+    Raises:
+        ConfigError: An option is missing or out of range.
     """
-    texts = []
-    for row in rows.iter_rows(named=True):
-        threshold = "none" if row["threshold"] is None else row["threshold"]
-        kept = (Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in ("coverage", "risk"))
-        texts.append((f"{row['target_risk']:g}", row["method"], row["rule"], threshold, *kept))
-    return ReportTable(
-        caption=(
-            "Answers kept above a threshold that the calibration answers choose; a certified one allows for chance."
-            f" Intervals (95%) are for new {cells.unit}s and this threshold; other calibration answers would choose"
-            " another one"
-        ),
-        columns=("target", "method", "rule", "threshold", "share kept", "risk of these"),
-        rows=texts,
-        remarks=[reason or "" for reason in rows["reason"]],
-        names=(1,),
-        notes=list(_notes(rows.filter(rule=CERTIFIED), cells)),
+    if not options.target_risk:
+        raise ConfigError("--expect: needs --target-risk, the largest error rate of the answers that are kept.")
+    wanted = ThresholdOptions(
+        target_risks=options.target_risk,
+        delta=options.delta,
+        share_delta=options.share_delta,
+        max_per_image=options.max_per_image or options.per_image,
     )
-
-
-def _notes(certified: pl.DataFrame, cells: EvaluationData) -> Iterator[str]:
-    """Yield sentences about certified thresholds; nothing can be certified of methods whose scores only rank."""
-    row, n = certified.row(0, named=True), len(certified)
-    shared = "" if row["share_delta"] == 1 else f" / {row['share_delta']}"
-    bound = "if rows are independent"
-    if cells.cluster is not None:
-        stated = row["max_per_image"]
-        most = max(certified["calibration_max_per_image"]) if stated is None else stated
-        source = "the most among the calibration answers" if stated is None else "--max-per-image"
-        bound = f"as long as no {cells.unit} has more than {most} answer{'' if most == 1 else 's'} ({source})"
-    yield f"a certified threshold is wrong with a probability of at most {row['delta']:g}{shared}, {bound}"
-    if n > row["share_delta"]:
-        yield f"each one by itself; if you choose one of the {n} by what it certifies, add --share-delta {n}"
-    without = certified.filter(pl.col("threshold").is_null(), ~pl.col("method").is_in(cells.ranked))
-    methods: dict[tuple[float, str], list[str]] = {}
-    for row in without.iter_rows(named=True):
-        if sentence := _needed(row, cells.unit):
-            methods.setdefault((row["target_risk"], sentence), []).append(row["method"])
-    for (risk, sentence), names in methods.items():
-        yield f"{', '.join(names)}, target {risk:g}: {sentence}"
-
-
-def _needed(row: dict, unit: str) -> str | None:
-    """Return how many images would certify something; None where accuracy or AUROC leave no room for that."""
-    accuracy, auroc = row["calibration_accuracy"], row["calibration_auroc"]
-    per_image = max(round(row["calibration_n"] / row["calibration_images"]), 1)
-    if auroc is None or round(auroc, 2) in (0.5, 1.0) or auroc < 0.5:
-        return None
-    # Rounded, because the sample does not know more, and so that methods that are alike are simulated once.
-    expected = Expected(
-        accuracy=min(max(round(accuracy, 2), 0.01), 0.99),
-        auroc=round(auroc, 2),
-        per_image=per_image,
-        max_per_image=row["max_per_image"] or row["calibration_max_per_image"],
+    accuracy, auroc = options.expect
+    try:
+        expected = Expected(
+            accuracy=accuracy, auroc=auroc, per_image=options.per_image, max_per_image=wanted.max_per_image
+        )
+    except ValueError as error:
+        raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {options.per_image}: {error}") from error
+    each = "1 answer" if expected.per_image == 1 else f"{expected.per_image} answers"
+    most = "" if expected.max_per_image == expected.per_image else f" (at most {expected.max_per_image})"
+    yield (
+        f"calibration images with {each} each{most}, {MODEL} with accuracy {expected.accuracy:g} and AUROC"
+        f" {expected.auroc:g}, delta {wanted.level:g}, {REPETITIONS} simulated sets for each number of images"
     )
-    n = images_needed(expected, target_risk=row["target_risk"], delta=row["delta"] / row["share_delta"])
-    answers = "answer" if per_image == 1 else "answers"
-    alike = f"{MODEL} of this accuracy ({expected.accuracy:.2f}) and AUROC ({expected.auroc:.2f})"
-    if n is None:
-        return f"with {alike}, {LARGEST // per_image} {unit}s with {per_image} {answers} each would not be enough"
-    return (
-        f"with {alike}, about {n} {unit}s with {per_image} {answers} each certify something in {ENOUGH:.0%} of cases;"
-        f" these are {row['calibration_images']}"
-    )
+    for risk in options.target_risk:
+        sizes = planned(expected, target_risk=risk, delta=wanted.level)
+        yield ""
+        if not sizes:
+            yield f"target risk {risk:g}: {LARGEST // expected.per_image} images are not enough"
+            continue
+        table = [("target risk", "images", "certify a threshold", "answers kept, mean")]
+        table += [(f"{risk:g}", str(size.images), f"{size.certified:.0%}", f"{size.kept:.0%}") for size in sizes]
+        yield from aligned(table, numbers=(0, 1, 2, 3))
