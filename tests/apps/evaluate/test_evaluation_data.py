@@ -32,9 +32,11 @@ def data_of(folder, answers=ANSWERS, pairs=None, **options):
 
 def parts(folder, answers=ANSWERS, pairs=None, options=None, **more):
     options = options or TableOptions(cluster=more.get("cluster"))
-    of_pairs = None if pairs is None else checked(read_file(write(folder, "pairs.csv", pairs)), OF_PAIRS, options)
+    of_pairs = (
+        None if pairs is None else checked(read_file(write(folder, "pairs.csv", pairs)), options.reading(OF_PAIRS))
+    )
     return evaluation_data(
-        checked(read_file(write(folder, "mine.csv", answers)), OF_ANSWERS, options), of_pairs, **more
+        checked(read_file(write(folder, "mine.csv", answers)), options.reading(OF_ANSWERS)), of_pairs, **more
     )
 
 

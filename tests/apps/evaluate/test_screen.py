@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from dualread.apps.evaluate.verdicts import verdicts
 
 from dualread.apps.evaluate.evaluation import evaluate
 from dualread.apps.evaluate.printed import WIDTH, number, summary
@@ -24,9 +23,8 @@ def found_in(folder, text, pairs=None, **options):
 
 def told(folder, text, pairs=None):
     """Return {metric: verdict} of the only method."""
-    found = found_in(folder, text, pairs)
-    (cells,) = found.parts
-    [numbers] = verdicts(cells, found.metrics).values()
+    (part,) = evaluation_report(found_in(folder, text, pairs)).parts
+    [numbers] = part.verdicts.values()
     return {verdict.metric: verdict for verdict in numbers}
 
 

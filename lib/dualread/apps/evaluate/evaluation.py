@@ -125,12 +125,6 @@ def evaluate(
     options = [options] if isinstance(options, str) else list(options)
     by = [by] if isinstance(by, str) else list(dict.fromkeys(by))
     compare = [normalize("NFC", name) for name in ([compare] if isinstance(compare, str) else compare or ())]
-    if options and log_format is not None:
-        raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
-    if alternatives == "":
-        raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
-    if decimal not in (".", ","):
-        raise ConfigError(f"--decimal {decimal}: expected . or a comma.")
     if replicates is not None and 0 != replicates < FEWEST_REPLICATES:
         raise ConfigError(f"--replicates: {replicates}, expected {ENOUGH_REPLICATES}.")
     try:
@@ -142,10 +136,6 @@ def evaluate(
             "--target-risk and --calibration: give both, or --choices and --calibration. The calibration answers choose"
             " the threshold; they must not be those on which the confidence was fitted."
         )
-    if score is not None and log_format is None:
-        raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
-    if stated_scale is not None and log_format is None:
-        raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
     read = read_tables(
         predictions,
         pairs,
@@ -198,7 +188,7 @@ def evaluate(
         differences=compared,
         thresholds=kept,
         warnings=warnings,
-        unused=read.unused,
+        unused=read.unused(),
         notes=read.notes(),
         left_out=read.left_out(),
         parts=parts,

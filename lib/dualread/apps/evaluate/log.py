@@ -55,6 +55,17 @@ class LogOptions:
     score: str | None = None
     stated_scale: int | None = None
 
+    def __post_init__(self) -> None:
+        """Check that there is a log.
+
+        Raises:
+            ConfigError: Something is said about a log, and there is none.
+        """
+        if self.score is not None and self.log_format is None:
+            raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
+        if self.stated_scale is not None and self.log_format is None:
+            raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
+
 
 def read_logged(
     path: Path, options: LogOptions, *, columns: Mapping[str, str], cluster: str | None, by: Sequence[str] = ()

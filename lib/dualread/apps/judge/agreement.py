@@ -67,7 +67,7 @@ class AnswersToJudge:
         self._grader = plugins.load("graders", grader)
         self._name, self._model, self._body = grader, model, body
         table = read_file(file)
-        answers = checked(table, ANSWERS, TableOptions(alternatives=alternatives), is_graded=False)
+        answers = checked(table, TableOptions(alternatives=alternatives).reading(ANSWERS), is_graded=False)
         for column in ("question", "answer", "reference_answer"):
             answers.need(column, "which a grader judges")
         self._frame = table.frame
