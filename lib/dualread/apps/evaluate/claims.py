@@ -1,12 +1,13 @@
 """Tables of claims: what is known per report, with all claims, and with those that a certified filter keeps."""
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, same_method
+from dualread.apps.evaluate.thresholds import ThresholdOptions, same_method
 from dualread.data.tables.contract import REPORT
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates
@@ -26,14 +27,14 @@ SCHEMA = {
 
 
 def claim_filters(
-    parts: Sequence[EvaluationData], calibration: Sequence[EvaluationData], options: ThresholdOptions | None
+    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], options: ThresholdOptions
 ) -> pl.DataFrame | None:
     """Return a row for each method and loss with all claims, and with those of each target's certified filter.
 
     Args:
         parts: The evaluated claims.
-        calibration: Those that choose the filters.
-        options: Which filters are wanted; None for none.
+        choosers: The claims that choose the filters, of each of these; none without a target risk.
+        options: Which filters are wanted.
 
     Returns:
         The columns of `SCHEMA`: `claim_filter.RATES` with their intervals; None if the rows are no claims.
@@ -42,7 +43,6 @@ def claim_filters(
         ConfigError: `max_reports` is given, and the rows are no claims.
         DataError: One table has claims and the other has none, or a cluster has more reports than `max_reports`.
     """
-    choosers = [] if options is None else [chooser_of(cells, calibration) for cells in parts]
     for cells, chooser in zip(parts, choosers, strict=False):
         if cells.has_claims != chooser.has_claims:
             lacks, has = sorted((cells, chooser), key=lambda data: data.has_claims)
@@ -50,16 +50,15 @@ def claim_filters(
                 f"{lacks.source}: no column 'claim', which {has.source} has. Give it in both, or in neither."
             )
     if not parts[0].has_claims:
-        if options is not None and options.max_reports is not None:
+        if options.max_reports is not None:
             raise ConfigError("--max-reports: needs a table of claims, which has a column 'claim'.")
         return None
     rows = []
-    for k, cells in enumerate(parts):
+    for cells, chooser in zip_longest(parts, choosers):
         for method in cells.methods:
             judged_on = claims_of(cells, method)
             rows += [_row(cells, method, judged_on, loss, 0.0) for loss in LOSSES]
-            if options is not None:
-                rows += _certified(cells, choosers[k], method, judged_on, options)
+            rows += [] if chooser is None else _certified(cells, chooser, method, judged_on, options)
     return pl.DataFrame(rows, schema=SCHEMA)
 
 

@@ -1,7 +1,6 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from unicodedata import normalize
 
@@ -16,7 +15,7 @@ from dualread.apps.evaluate.metrics import differences, measure, on_common_quest
 from dualread.apps.evaluate.printed import summary
 from dualread.apps.evaluate.report import evaluation_report
 from dualread.apps.evaluate.results import Results
-from dualread.apps.evaluate.subgroups import group_thresholds, groups_of
+from dualread.apps.evaluate.subgroups import groups_of
 from dualread.apps.evaluate.tables import read_tables
 from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, overlaps, thresholds
 from dualread.data.tables.checks import CheckedTable
@@ -136,6 +135,13 @@ def evaluate(
             "--target-risk and --calibration: give both, or --choices and --calibration. The calibration answers choose"
             " the threshold; they must not be those on which the confidence was fitted."
         )
+    wanted = ThresholdOptions(
+        target_risks=targets,
+        delta=delta,
+        share_delta=share_delta,
+        max_per_image=max_per_image,
+        max_reports=max_reports,
+    )
     read = read_tables(
         predictions,
         pairs,
@@ -156,37 +162,22 @@ def evaluate(
     replicates = _replicates(read.answers) if replicates is None else replicates
     parts = evaluation_data(read.answers, read.pairs, cluster=cluster, by=by, choices=choices)
     further = {"cluster": cluster, "by": by if targets else (), "choices": choices}
-    choosers = [] if read.calibration is None else evaluation_data(read.calibration, **further)
-    warnings = [text for cells in (*parts, *choosers) for text in cells.warnings]
+    calibrated = [] if read.calibration is None else evaluation_data(read.calibration, **further)
+    choosers = [chooser_of(cells, calibrated) for cells in parts if calibrated]
+    warnings = [text for cells in (*parts, *calibrated) for text in cells.warnings]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
-    groups = groups_of(parts, by, replicates=replicates, seed=seed)
-    compared = kept = wanted = None
+    compared = None
     if compare:
         common = [on_common_questions(part, compare, replicates=replicates, seed=seed) for part in measured]
         compared = pl.concat(differences(part, compare[0], compare[1:]) for part, _ in common)
-        warnings += [text for _, text in common if text]
-        warnings += _too_few_resamples(compared, replicates)
-    if targets:
-        wanted = ThresholdOptions(
-            target_risks=targets,
-            delta=delta,
-            share_delta=share_delta,
-            max_per_image=max_per_image,
-            max_reports=max_reports,
-        )
-        kept = pl.concat(thresholds(cells, choosers, wanted) for cells in parts)
-        for cells in parts:
-            chooser = chooser_of(cells, choosers)
-            warnings += [*doubts(cells, chooser, wanted), *doubts_of_filters(cells, chooser, wanted)]
-        if groups is not None:
-            groups = replace(groups, thresholds=group_thresholds(parts, by, choosers, wanted))
-    elif choices:
-        warnings += [text for cells in parts for text in overlaps(cells, chooser_of(cells, choosers))]
-    filters = claim_filters(parts, choosers, wanted)
+        warnings += [*(text for _, text in common if text), *_too_few_resamples(compared, replicates)]
+    for cells, chooser in zip(parts, choosers, strict=False):
+        warnings += overlaps(cells, chooser)
+        warnings += [*doubts(cells, chooser, wanted), *doubts_of_filters(cells, chooser, wanted)] if targets else []
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,
-        thresholds=kept,
+        thresholds=thresholds(parts, choosers, wanted) if targets else None,
         warnings=warnings,
         unused=read.unused(),
         notes=read.notes(),
@@ -194,9 +185,9 @@ def evaluate(
         parts=parts,
         replicates=replicates,
         seed=seed,
-        answer_sets=answer_sets(parts, by, choosers, miss) if choices else None,
-        groups=groups,
-        claim_filter=filters,
+        answer_sets=answer_sets(parts, choosers, by, miss) if choices else None,
+        groups=groups_of(parts, choosers, by, wanted, replicates=replicates, seed=seed) if by else None,
+        claim_filter=claim_filters(parts, choosers if targets else [], wanted),
     )
 
 

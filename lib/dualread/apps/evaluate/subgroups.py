@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import polars as pl
@@ -9,7 +10,7 @@ import polars as pl
 from dualread.apps.evaluate.evaluation_data import BY, EvaluationData
 from dualread.apps.evaluate.metrics import LEFT_OUT, draws_of, withheld
 from dualread.apps.evaluate.results import Groups
-from dualread.apps.evaluate.thresholds import SCHEMA, ThresholdOptions, chooser_of, threshold_rows
+from dualread.apps.evaluate.thresholds import SCHEMA, ThresholdOptions, threshold_rows
 from dualread.evaluation.answer_metrics import FURTHER_METRICS
 from dualread.evaluation.subgroups import by_group, worst_groups
 from dualread.evaluation.thresholds import CERTIFIED
@@ -17,8 +18,16 @@ from dualread.evaluation.thresholds import CERTIFIED
 _TEXTS: dict[str, Any] = dict.fromkeys(("dataset", "by", "method", "group", "metric", "reason"), pl.String)
 
 
-def groups_of(parts: Sequence[EvaluationData], by: Sequence[str], *, replicates: int, seed: int) -> Groups | None:
-    """Return the metrics of the groups of each column, on the resamples of `metrics.measure`; None without columns."""
+def groups_of(
+    parts: Sequence[EvaluationData],
+    choosers: Sequence[EvaluationData],
+    by: Sequence[str],
+    options: ThresholdOptions,
+    *,
+    replicates: int,
+    seed: int,
+) -> Groups:
+    """Return the metrics of the groups of each column, on the resamples of `metrics.measure`, and their thresholds."""
     rows: list[dict[str, Any]] = []
     worst: list[dict[str, Any]] = []
     for cells, column, (method, joined) in ((c, name, m) for c in parts for name in by for m in c.methods.items()):
@@ -32,14 +41,12 @@ def groups_of(parts: Sequence[EvaluationData], by: Sequence[str], *, replicates:
         rows += of_column
         worst += [{**place, **row} for row in worst_groups(of_column)]
     frames = [pl.DataFrame(table, schema_overrides=_TEXTS, infer_schema_length=None) for table in (rows, worst)]
-    return Groups(metrics=frames[0], worst=frames[1], thresholds=None) if by else None
+    chosen = _group_thresholds(parts, choosers, by, options) if options.target_risks else None
+    return Groups(metrics=frames[0], worst=frames[1], thresholds=chosen)
 
 
-def group_thresholds(
-    parts: Sequence[EvaluationData],
-    by: Sequence[str],
-    calibration: Sequence[EvaluationData],
-    options: ThresholdOptions,
+def _group_thresholds(
+    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], by: Sequence[str], options: ThresholdOptions
 ) -> pl.DataFrame:
     """Return the thresholds of each group, chosen on the calibration answers of the group.
 
@@ -47,8 +54,8 @@ def group_thresholds(
     with the probability 1 - delta.
     """
     rows = []
-    for cells, column in ((cells, column) for cells in parts for column in by):
-        groups, chooser = sorted(set(cells.groups[f"{BY}{column}"].drop_nulls())), chooser_of(cells, calibration)
+    for (cells, chooser), column in product(zip(parts, choosers, strict=True), by):
+        groups = sorted(set(cells.groups[f"{BY}{column}"].drop_nulls()))
         shared = replace(options, share_delta=options.share_delta * len(groups))
         for group in groups:
             of_group, choosing = _of_group(cells, column, group), _of_group(chooser, column, group)

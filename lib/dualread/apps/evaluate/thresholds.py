@@ -69,22 +69,31 @@ class ThresholdOptions:
         return self.delta / self.share_delta
 
 
-def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], options: ThresholdOptions) -> pl.DataFrame:
+def thresholds(
+    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], options: ThresholdOptions
+) -> pl.DataFrame:
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
 
     Coverage and risk have 95% intervals (`proportion.share_interval`), which hold for new images and this threshold.
 
     Args:
-        cells: The evaluated answers to one data set.
-        calibration: The answers that choose. With several data sets, that of the same name chooses; otherwise the only
-            one.
+        parts: The evaluated answers to each data set.
+        choosers: The answers that choose, of each of these (`chooser_of`).
         options: Which thresholds are wanted.
 
     Raises:
-        DataError: The calibration table lacks the data set or a method, or its answers are the evaluated ones; or an
-            image of either table has more answers than `options` say.
+        DataError: The calibration answers lack a method, or are the evaluated ones; or an image of either table has
+            more answers than `options` say.
     """
-    chooser = chooser_of(cells, calibration)
+    rows = []
+    for cells, chooser in zip(parts, choosers, strict=True):
+        _refuse_answers(cells, chooser, options)
+        rows += threshold_rows(cells, chooser, options)
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _refuse_answers(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> None:
+    """Refuse the evaluated answers as those that choose, and images with too many answers."""
     # What was said, in an order that does not depend on names or on the order of the file.
     columns = [["confidence", "correct", *(["cluster_id"] if data.cluster else [])] for data in (cells, chooser)]
     statements = [
@@ -104,7 +113,6 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
                 f"{data.source}: {data.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
                 f" than {options.max_per_image}. Give the largest number that one {data.unit} of this source can have."
             )
-    return pl.DataFrame(threshold_rows(cells, chooser, options), schema=SCHEMA)
 
 
 def threshold_rows(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[dict]:
@@ -195,14 +203,7 @@ def _largest_image(cells: EvaluationData) -> tuple[str, int]:
 
 
 def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
-    """Yield warnings about what thresholds take for granted: other questions, other images, and no larger images.
-
-    Args:
-        cells: The answers on which thresholds are judged.
-        chooser: The answers that chose them.
-        options: Which thresholds were wanted.
-    """
-    yield from overlaps(cells, chooser)
+    """Yield a warning if an evaluated image has more answers than those that chose the thresholds."""
     image, n = _largest_image(cells)
     most = _largest_image(chooser)[1]
     if options.max_per_image is None and n > most:
