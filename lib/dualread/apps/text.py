@@ -41,12 +41,7 @@ class EscapedStdout:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int]) -> Iterator[str]:
-    """Yield one line per row, with two spaces between columns.
-
-    Args:
-        rows: The cells; every row has the same number of them.
-        numbers: Indices of the columns that are aligned to the right; all others are aligned to the left.
-    """
+    """Yield one line per row, with two spaces between columns; the columns `numbers` are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, widths, strict=True)
@@ -64,11 +59,7 @@ def size_text(n_bytes: float) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write an HTML page, and the folders above it.
-
-    Raises:
-        ArtifactError: The file cannot be written.
-    """
+    """Write an HTML page, and the folders above it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -88,20 +79,12 @@ def as_texts(table: "pl.DataFrame") -> "pl.DataFrame":
 
 
 def check_table_suffix(file: Path) -> None:
-    """Refuse a file that `write_table` would not write.
-
-    Raises:
-        ConfigError: Its suffix is unknown, or there is no such folder.
-    """
+    """Refuse a file that `write_table` would not write."""
     _table_writer(file)
 
 
 def write_table(table: "pl.DataFrame", file: Path) -> None:
-    """Write the answers, at once or not at all; in .csv and .tsv, lists of texts are written as a#b, others as JSON.
-
-    Raises:
-        ConfigError: The file has another suffix.
-    """
+    """Write the answers, at once or not at all; in .csv and .tsv, lists of texts are written as a#b, others as JSON."""
     beside = file.with_name(f".{file.name}.new")
     _table_writer(file)(table, beside)
     beside.replace(file)

@@ -86,11 +86,7 @@ def add_sending_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_sending(options: argparse.Namespace) -> None:
-    """Check --run, --to, --key, --at-once, --per-minute and --timeout.
-
-    Raises:
-        ConfigError: A service is named and nothing is to be sent; or --run, and one of the others is missing or wrong.
-    """
+    """Refuse options of sending where nothing is to be sent, and --run where one of them is missing or wrong."""
     if not options.sends:
         if options.to or options.key:
             raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")

@@ -10,13 +10,13 @@ import base64
 import fcntl
 import json
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 import httpx2
@@ -25,8 +25,8 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 from dualread import limits
 from dualread.errors import ArtifactError, in_a_line
 from dualread.models.service.replies import ReplyError, reply_of
-from dualread.models.service.requests import ServiceRequest, line_of
-from dualread.models.service.responses import Found
+from dualread.models.service.requests import ServiceRequest, judge_body, line_of
+from dualread.models.service.responses import Found, Responses
 from dualread.progress import say, track
 
 # The limits of OpenAI's Batch API, the narrowest that we know: requests, and bytes with room to spare.
@@ -44,32 +44,43 @@ class RequestBatch:
         requests: Gives all that can be asked by now, again and again in the same order; none is kept in memory.
         body: Gives the body of a call, with its messages.
         replied: Which of them are answered.
+        name: What lines for people call it.
+        waiting: How many answers, or shards of samples, are not there yet to ask about.
     """
 
     requests: Callable[[], Iterator[ServiceRequest]]
     body: Callable[[ServiceRequest], dict[str, Any]]
     replied: Found
+    name: str = ""
+    waiting: int = 0
+
+    @classmethod
+    def of_judge(cls, requests: Callable[[], Iterator[ServiceRequest]], responses: Responses, **about: Any) -> Self:
+        """Return the requests of a judge, looked up in `responses`."""
+        replied = Found(responses)
+        deque(replied.replies(requests()), maxlen=0)
+        return cls(requests=requests, body=judge_body, replied=replied, **about)
 
     def open(self) -> Iterator[ServiceRequest]:
         """Return the requests that are not answered."""
         return compress(self.requests(), self.replied.is_open)
 
 
-def write_requests(folder: Path, batches: Iterable[RequestBatch]) -> Iterator[tuple[Path, int]]:
-    """Write files that a batch service takes, in place of earlier ones, and yield each with its number of requests."""
+def write_requests(folder: Path, batches: Iterable[RequestBatch]) -> dict[Path, int]:
+    """Write files that a batch service takes, in place of earlier ones; return the number of requests of each."""
     for old in folder.glob("requests-*.jsonl"):
         old.unlink()
-    opened = ((batch, request) for batch in batches for request in batch.open())
-    lines = (json.dumps(line_of(request, batch.body(request))).encode() + b"\n" for batch, request in opened)
-    line, number = next(lines, None), 0
-    while line is not None:
-        number += 1
-        path, n, size = folder / f"requests-{number:03d}.jsonl", 0, 0
-        with path.open("wb") as file:
-            while line is not None and (not n or (n < _MOST_LINES and size + len(line) <= _MOST_BYTES_OF_A_FILE)):
+    written: dict[Path, int] = {}
+    path, size = folder, 0
+    for batch in batches:
+        for request in batch.open():
+            line = json.dumps(line_of(request, batch.body(request))).encode() + b"\n"
+            if not written or written[path] == _MOST_LINES or size + len(line) > _MOST_BYTES_OF_A_FILE:
+                path, size = folder / f"requests-{len(written) + 1:03d}.jsonl", 0
+            with path.open("ab") as file:
                 file.write(line)
-                n, size, line = n + 1, size + len(line), next(lines, None)
-        yield path, n
+            written[path], size = written.get(path, 0) + 1, size + len(line)
+    return written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,15 +125,10 @@ class SendingLimits:
 
 
 def send(folder: Path, batches: Callable[[], Iterable[RequestBatch]], service: Endpoint, limits: SendingLimits) -> int:
-    """Send all that is open of `batches`, which are asked for again until there is nothing new.
+    """Send all that is open of `batches`, which are asked for again until there is nothing new; return how many failed.
 
-    Responses are appended to responses/sent.jsonl in the `folder`.
-
-    Returns:
-        The number of requests that were sent and are not answered.
-
-    Raises:
-        ArtifactError: The service refuses the key or the address, or fails again and again; or another process sends.
+    Responses are appended to responses/sent.jsonl in the `folder`. Raises ArtifactError if the service refuses the key
+    or the address, or fails again and again; or if another process sends.
     """
     sent: set[str] = set()  # whatever comes of it, a run sends no request twice
     n_failed = 0
@@ -143,11 +149,7 @@ def send(folder: Path, batches: Callable[[], Iterable[RequestBatch]], service: E
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Refuse a second process that sends for the same folder.
-
-    Raises:
-        ArtifactError: Another one is at work.
-    """
+    """Refuse a second process that sends for the same folder."""
     with (folder / ".sending").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -157,7 +159,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 class _Sender:
-    """Sends a list of requests."""
+    """Sends requests, and writes what comes of each into a file."""
 
     def __init__(self, service: Endpoint, limits: SendingLimits, file: IO[bytes]) -> None:
         self._service, self._limits, self._file = service, limits, file
@@ -170,23 +172,21 @@ class _Sender:
 
         async def work() -> None:
             for batch, request in queue:
-                reason = await self._ask(client, batch, request)
-                self._in_a_row = 0 if reason is None else self._in_a_row + 1
-                if reason is not None:
+                if (reason := await self._ask(client, batch, request)) is not None:
                     reasons[reason] += 1
+                self._in_a_row = 0 if reason is None else self._in_a_row + 1
                 if self._in_a_row >= _FAILURES_IN_A_ROW:
                     self._stopped = self._stopped or f"{self._in_a_row} requests in a row failed: {reason}"
                 if self._stopped:
                     return
 
-        client = AsyncOpenAI(
+        async with AsyncOpenAI(
             base_url=self._service.address,
             api_key=self._service.key,
             timeout=self._limits.timeout_seconds,
             max_retries=self._limits.retries,
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),  # else a picture might go elsewhere
-        )
-        async with client:
+        ) as client:
             await asyncio.gather(*(work() for _ in range(self._limits.at_once)))
         for reason, n in reasons.most_common(5):
             say(f"{n} requests are not answered: {reason}")
@@ -202,7 +202,8 @@ class _Sender:
         start = max(time.monotonic(), self._next_start)
         self._next_start = start + 60 / self._limits.per_minute
         await asyncio.sleep(start - time.monotonic())
-        response, reason, text = None, None, ""
+        hidden, text = self._service.hidden, ""
+        response = reason = None
         try:
             request_id, text = await self._call(client, batch.body(request))
             body = json.loads(text)
@@ -210,29 +211,31 @@ class _Sender:
             kept = {name: body[name] for name in _KEPT if name in body}
             if self._service.is_in(json.dumps(kept, ensure_ascii=False)):
                 raise ReplyError("holds the key that was sent")
-            response = {"status_code": 200, "request_id": request_id, "body": kept}
-        except (ReplyError, ValueError, RecursionError) as error:
-            reason = f"the reply {error if isinstance(error, ReplyError) else 'is no JSON'}"
+            response = {"status_code": 200, "request_id": request_id and hidden(request_id), "body": kept}
+        except ReplyError as error:
+            reason = f"the reply {error}"
+        except (ValueError, RecursionError):
+            reason = "the reply is no JSON"
         except (APITimeoutError, TimeoutError, httpx2.TimeoutException):
             reason = f"no reply within {self._limits.timeout_seconds:g} s"
         except (APIConnectionError, httpx2.HTTPError) as error:
             why = error.__cause__ if isinstance(error.__cause__, Exception) else error
             reason = f"the connection failed ({in_a_line(why)})"
         except APIStatusError as error:
-            code, detail = error.status_code, self._service.hidden(error.response.text)
+            code, detail = error.status_code, hidden(error.response.text)
             reason = f"error {code}: {detail or 'no text'}"
             response = {"status_code": code, "request_id": None, "body": {"error": {"message": detail}}}
             if code in _FOR_ALL:
                 self._stopped = f"{reason} ({_FOR_ALL[code]})"
-        reason = reason and self._service.hidden(reason)
-        problem = None if response else {"message": reason, "reply": self._service.hidden(text)}
+        reason = reason and hidden(reason)
+        problem = None if response else {"message": reason, "reply": hidden(text)}
         line = {"custom_id": request.custom_id, "response": response, "error": problem}
         self._file.write(json.dumps(line).encode() + b"\n")
         self._file.flush()  # a killed run loses no line
         return reason
 
     async def _call(self, client: AsyncOpenAI, body: dict[str, Any]) -> tuple[str | None, str]:
-        """Return the service's own name of the call, and its reply."""
+        """Return the service's own name of the call, and its whole reply; nothing of one that ends too late."""
         called = client.chat.completions.with_streaming_response.create(
             model=body["model"], messages=body["messages"], extra_body=body
         )
@@ -242,5 +245,4 @@ class _Sender:
                 content += piece
                 if len(content) > limits.REPLY_BYTES:
                     raise ReplyError(f"has more than {limits.REPLY_BYTES / 1e6:.0f} MB")
-            request_id = response.headers.get("x-request-id")
-            return request_id and self._service.hidden(request_id), content.decode("utf-8", "replace")
+            return response.headers.get("x-request-id"), content.decode("utf-8", "replace")

@@ -22,11 +22,7 @@ SCHEMA = {
 def answer_sets(
     parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], by: Sequence[str], miss: float
 ) -> pl.DataFrame:
-    """Return threshold, coverage with its interval, size and counts of all sets and of each group, with one threshold.
-
-    Raises:
-        ConfigError: `miss`, how often a set may miss the right choice, is out of range.
-    """
+    """Return threshold, coverage with its interval, size and counts of all sets, and of each group."""
     if not 0.0 < miss < 1.0:
         raise ConfigError(f"--miss {miss:g}: expected a number between 0 and 1, such as .1.")
     rows = []

@@ -31,17 +31,8 @@ def claim_filters(
 ) -> pl.DataFrame | None:
     """Return a row for each method and loss with all claims, and with those of each target's certified filter.
 
-    Args:
-        parts: The evaluated claims.
-        choosers: The claims that choose the filters, of each of these; none without a target risk.
-        options: Which filters are wanted.
-
-    Returns:
-        The columns of `SCHEMA`: `claim_filter.RATES` with their intervals; None if the rows are no claims.
-
-    Raises:
-        ConfigError: `max_reports` is given, and the rows are no claims.
-        DataError: One table has claims and the other has none, or a cluster has more reports than `max_reports`.
+    The columns are those of `SCHEMA`: `claim_filter.RATES` with their intervals. None if the rows are no claims.
+    `choosers` are the claims that choose for each part; there are none without a target risk.
     """
     for cells, chooser in zip(parts, choosers, strict=False):
         if cells.has_claims != chooser.has_claims:

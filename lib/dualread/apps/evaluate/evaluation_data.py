@@ -84,16 +84,8 @@ def evaluation_data(
 ) -> list[EvaluationData]:
     """Return the answers of every method, and their donor pairs, by data set.
 
-    Args:
-        answers: Its rows of a question and a method are unique; equal image ids of two data sets are two images.
-        pairs: The donor pairs.
-        cluster: The column whose values are resampled; by default cluster_id, or image_id, if there is one.
-        by: The columns whose values are groups.
-        choices: As in `TableOptions`.
-
-    Raises:
-        DataError: A column is missing, a question occurs twice, or a pair has no answer, is on the question's own image
-            or has its gold answer.
+    Equal image ids of two data sets are two images. Raises DataError if a column is missing, a question occurs twice,
+    or a pair has no answer, is on the question's own image or has its gold answer.
     """
     answers.need("confidence", "the probability that the answer is correct, and no column 'score'")
     if cluster is not None:

@@ -10,22 +10,11 @@ from dualread.errors import DataError
 
 
 def write(results: Results, report: EvaluationReport, folder: Path) -> list[str]:
-    """Write metrics.csv, differences.csv, thresholds.csv, graded.csv and figures; replace files of these names.
+    """Write tables, figures and a page in place of earlier ones; return their names, a figure's with all suffixes.
 
     The figures are a forest plot, a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and
     .csv; evaluate.html shows them on one page. A method without probabilities has no reliability diagram. Without
     matplotlib, neither figures nor page are made (`without_figures`).
-
-    Args:
-        results: What was computed.
-        report: What is said of it.
-        folder: Where to.
-
-    Returns:
-        The names of the files; a figure's with all suffixes.
-
-    Raises:
-        DataError: The folder cannot be written.
     """
     tables = {"metrics": results.metrics, "differences": results.differences, "thresholds": results.thresholds}
     tables |= {"graded": results.graded, "answer_sets": results.answer_sets, "claim_filter": results.claim_filter}

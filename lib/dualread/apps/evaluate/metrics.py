@@ -59,11 +59,6 @@ def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetr
 
     Methods with the same clusters are evaluated on the same resamples, whether in one table or in several. A method
     with a single cluster has no percentile intervals.
-
-    Args:
-        cells: The answers to one data set.
-        replicates: Number of resamples.
-        seed: Seed of the resampling.
     """
     rows, kept = [], {}
     for method, evaluated in cells.methods.items():
@@ -102,20 +97,11 @@ def withheld(row: dict, cells: EvaluationData, method: str) -> dict:
 
 
 def differences(measured: DataSetMetrics, method: str, baselines: Sequence[str]) -> pl.DataFrame:
-    """Return the difference method minus baseline of every metric that has one, for every baseline.
+    """Return the difference method minus baseline of every metric that has one, for every baseline, or for all others.
 
     Intervals and p-values are paired: both methods are judged on the same resamples of the images or, for CCG-AUC, on
     the same pairs without each image in turn. Holm's adjustment is over the baselines, by metric. The difference of the
-    ECE has neither, and the reason why.
-
-    Args:
-        measured: The metrics of one data set.
-        method: A method of it.
-        baselines: Others; all others if empty.
-
-    Raises:
-        ConfigError: A method is unknown, or there is none to compare with.
-        DataError: The methods do not answer the same questions on the same images.
+    ECE has neither, and the reason why. Raises ConfigError for an unknown method; DataError for other questions.
     """
     cells = measured.cells
     known = list(cells.methods)
@@ -223,17 +209,8 @@ def on_common_questions(
 ) -> tuple[DataSetMetrics, str | None]:
     """Return the metrics on the questions that all compared methods answer, and a sentence about the others.
 
-    Args:
-        measured: The metrics of one data set, on all answers of each method.
-        compared: A method and its baselines, or a method alone, which is compared with all others.
-        replicates: Number of resamples.
-        seed: Seed of the resampling.
-
-    Returns:
-        `measured` itself and None where the methods answer the same questions.
-
-    Raises:
-        DataError: There is no question that all of them answer.
+    They are `measured` itself and None where the methods answer the same questions. One method alone is compared with
+    all others. Raises DataError if there is no question that all of them answer.
     """
     cells = measured.cells
     names = list(compared) if len(compared) > 1 else list(cells.methods)

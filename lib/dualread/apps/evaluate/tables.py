@@ -67,19 +67,9 @@ def read_tables(
     log: LogOptions,
     only: Mapping[str, Sequence[str]],
 ) -> Tables:
-    """Read the tables.
+    """Read answers, pairs and calibration answers, each as the contract and the user say; of `only`, just these values.
 
-    Args:
-        predictions: The answers: a table, the path of one or of a log, or an address of the hub.
-        pairs: The donor pairs, a table; None for none.
-        calibration: As `predictions`; None for none.
-        options: What the user says about tables.
-        log: What the user says about logs.
-        only: {column: the values that are evaluated}; all if there are none.
-
-    Raises:
-        DataError: A table cannot be read, or is not as the contract says.
-        ConfigError: `options` or `only` says something that is not so.
+    Raises DataError if a table cannot be read, or is not as the contract says; ConfigError if an option is not so.
     """
     if log.log_format is not None and options.options:
         raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")

@@ -50,11 +50,7 @@ class ThresholdOptions:
     max_reports: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the ranges.
-
-        Raises:
-            ConfigError: A number is out of range.
-        """
+        """Refuse numbers that are out of range."""
         for name, value in (*(("target-risk", risk) for risk in self.target_risks), ("delta", self.delta)):
             if not 0.0 < value < 1.0:
                 raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
@@ -75,15 +71,8 @@ def thresholds(
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
 
     Coverage and risk have 95% intervals (`proportion.share_interval`), which hold for new images and this threshold.
-
-    Args:
-        parts: The evaluated answers to each data set.
-        choosers: The answers that choose, of each of these (`chooser_of`).
-        options: Which thresholds are wanted.
-
-    Raises:
-        DataError: The calibration answers lack a method, or are the evaluated ones; or an image of either table has
-            more answers than `options` say.
+    Raises DataError if the calibration answers lack a method, or are the evaluated ones; or if an image has too many
+    answers.
     """
     rows = []
     for cells, chooser in zip(parts, choosers, strict=True):
@@ -164,11 +153,7 @@ def _chosen_on(rows: Confidences) -> dict:
 
 
 def chooser_of(cells: EvaluationData, calibration: Sequence[EvaluationData]) -> EvaluationData:
-    """Return the part of `calibration` that chooses the thresholds for `cells`.
-
-    Raises:
-        DataError: Of several data sets, none has the name of this one.
-    """
+    """Return the part of `calibration` that chooses for `cells`: the only one, or that of the same name."""
     if len(calibration) == 1:
         return calibration[0]
     for part in calibration:
@@ -181,11 +166,7 @@ def chooser_of(cells: EvaluationData, calibration: Sequence[EvaluationData]) -> 
 
 
 def same_method(chooser: EvaluationData, method: str, cells: EvaluationData) -> str:
-    """Return the name of a method in the calibration answers.
-
-    Raises:
-        DataError: There are none of it.
-    """
+    """Return the name of a method in the calibration answers."""
     if method in chooser.methods:
         return method
     if len(chooser.methods) == len(cells.methods) == 1:  # without a column `method`, the name is that of the file
@@ -262,11 +243,7 @@ def _shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | N
 
 
 def plan(options: argparse.Namespace) -> Iterator[str]:
-    """Yield lines about how many calibration images certify a threshold, for what a user expects (--expect).
-
-    Raises:
-        ConfigError: An option is missing or out of range.
-    """
+    """Yield lines about how many calibration images certify a threshold, for what a user expects (--expect)."""
     if not options.target_risk:
         raise ConfigError("--expect: needs --target-risk, the largest error rate of the answers that are kept.")
     wanted = ThresholdOptions(

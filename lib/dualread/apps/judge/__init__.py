@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"{n - batch.replied.n_missing} of {n} distinct answers have a reply")
     for line in batch.replied.why[:3]:
         print(line)
-    for file, count in write_requests(folder, [batch]):
+    for file, count in write_requests(folder, [batch]).items():
         print(f"wrote {file}: {count} requests")
     if options.out is not None:
         judged = answers.judged(folder)

@@ -42,11 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the plan of the study that `options` name; return the exit code.
-
-    Raises:
-        ConfigError: The current directory is not the folder of the repository, or the study is not valid.
-    """
+    """Print the plan of the study that `options` name; return the exit code."""
     from dualread.apps.plan.report import comparison, forecast, measured  # here, because --help needs no polars
     from dualread.store.store import Store
     from dualread.study.costs import Costs
