@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -38,6 +38,29 @@ class EscapedStdout:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def named_values(option: str, words: Sequence[str], kind: Callable[[str], Any] = str) -> dict[str, Any]:
+    """Return {name: value} from words such as "question=Frage", each name once."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals and value) or name in values:
+            raise ConfigError(f"{option} {word}: expected NAME=VALUE, each name once.")
+        try:
+            values[name] = kind(value)
+        except ValueError as error:
+            raise ConfigError(f"{option} {word}: {error}. Expected a number, such as {name}=.6.") from error
+    return values
+
+
+def check_repository() -> None:
+    """Refuse another working folder than that of the repository, where Snakemake runs."""
+    if not Path("config.yaml").is_file():
+        raise ConfigError(
+            f"{Path.cwd()}: no config.yaml here. Change to the folder of the repository, where snakemake runs, and run"
+            " the same command again."
+        )
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from dualread.apps.text import check_repository
 from dualread.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -59,10 +60,7 @@ def run(options: argparse.Namespace) -> int:
     from dualread.apps.ask.study import Asking, written
     from dualread.study.files import load
 
-    if not Path("config.yaml").is_file():
-        raise ConfigError(
-            f"{Path.cwd()}: no config.yaml here. Change to the folder of the repository, and run it again."
-        )
+    check_repository()
     if options.images not in ("data", "file") and not options.images.startswith(("http://", "https://")):
         raise ConfigError(f"--images {options.images}: expected data, file, or an address (https://...).")
     check_sending(options)

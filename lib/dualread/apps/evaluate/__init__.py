@@ -11,7 +11,7 @@ import inspect
 import sys
 from pathlib import Path
 
-from dualread.apps.text import EscapedStdout
+from dualread.apps.text import EscapedStdout, named_values
 from dualread.errors import ConfigError
 
 HELP = "every metric of your own confidences, with intervals"
@@ -264,7 +264,8 @@ def run(options: argparse.Namespace) -> int:
     from dualread.apps.evaluate import files, printed, report, thresholds
     from dualread.apps.evaluate.evaluation import evaluate
 
-    options.columns, options.choices = _columns(options.columns), _columns(options.choices, "--choices")
+    options.columns = named_values("--columns", options.columns)
+    options.choices = named_values("--choices", options.choices)
     if options.expect is not None:
         if options.predictions is not None:
             raise ConfigError(f"--expect: is for no answers yet. Leave out {options.predictions}, or --expect.")
@@ -293,16 +294,3 @@ def run(options: argparse.Namespace) -> int:
         if missing := files.without_figures():
             print(missing)
     return 0
-
-
-def _columns(words: list[str], option: str = "--columns") -> dict[str, str]:
-    """Return {name: the user's name} from words such as "confidence=score"."""
-    columns: dict[str, str] = {}
-    for word in words:
-        name, equals, column = word.partition("=")
-        if not (name and equals and column):
-            raise ConfigError(f"{option} {word}: expected NAME=YOURS, such as confidence=p_true.")
-        if name in columns:
-            raise ConfigError(f"{option}: {name}={columns[name]} and {name}={column}; expected one column per name.")
-        columns[name] = column
-    return columns

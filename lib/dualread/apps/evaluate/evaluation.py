@@ -1,6 +1,7 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 from unicodedata import normalize
 
@@ -11,7 +12,7 @@ from dualread.apps.evaluate.claims import claim_filters
 from dualread.apps.evaluate.claims import doubts as doubts_of_filters
 from dualread.apps.evaluate.evaluation_data import evaluation_data
 from dualread.apps.evaluate.log import LogOptions
-from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
+from dualread.apps.evaluate.metrics import differences, measure
 from dualread.apps.evaluate.printed import summary
 from dualread.apps.evaluate.report import evaluation_report
 from dualread.apps.evaluate.results import Results
@@ -168,9 +169,11 @@ def evaluate(
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     compared = None
     if compare:
-        common = [on_common_questions(part, compare, replicates=replicates, seed=seed) for part in measured]
-        compared = pl.concat(differences(part, compare[0], compare[1:]) for part, _ in common)
-        warnings += [*(text for _, text in common if text), *_too_few_resamples(compared, replicates)]
+        frames, doubted = zip(
+            *(differences(part, compare, replicates=replicates, seed=seed) for part in measured), strict=True
+        )
+        compared = pl.concat(frames)
+        warnings += [*chain(*doubted), *_too_few_resamples(compared, replicates)]
     for cells, chooser in zip(parts, choosers, strict=False):
         warnings += overlaps(cells, chooser)
         warnings += [*doubts(cells, chooser, wanted), *doubts_of_filters(cells, chooser, wanted)] if targets else []

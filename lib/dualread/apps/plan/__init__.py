@@ -7,7 +7,7 @@
 import argparse
 from pathlib import Path
 
-from dualread.errors import ConfigError
+from dualread.apps.text import check_repository
 
 HELP = "estimate what a study costs, before anything starts"
 DESCRIPTION = """
@@ -49,11 +49,7 @@ def run(options: argparse.Namespace) -> int:
     from dualread.study.files import load
     from dualread.study.work import PlannedStudy
 
-    if not Path("config.yaml").is_file():
-        raise ConfigError(
-            f"{Path.cwd()}: no config.yaml here. Expected the folder of the repository, where snakemake runs. Change to"
-            " it and run the same command again."
-        )
+    check_repository()
 
     def planned(files: list[Path]) -> PlannedStudy:
         config = load(files, Path())
