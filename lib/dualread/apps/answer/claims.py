@@ -93,6 +93,16 @@ def known_labels(labels: Any) -> Labels | None:
     return known.sort("report", "text")
 
 
+def with_methods(rows: pl.DataFrame, long: pl.DataFrame, scores: Mapping[str, pl.DataFrame | None]) -> pl.DataFrame:
+    """Return the rows with a column per method: its confidences in the table of answers, or its scores."""
+    for method, raw in scores.items():
+        of_method = long.filter(method=method).select("sample_id", pl.col("confidence").alias(f"{WIDE}{method}"))
+        if raw is not None:
+            of_method = raw.select("sample_id", pl.col("score").alias(f"{WIDE_SCORE}{method}"))
+        rows = rows.join(of_method, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    return rows
+
+
 def claims_frame(
     long: pl.DataFrame,
     tables: Sequence[Path],
@@ -111,11 +121,7 @@ def claims_frame(
     clusters = pl.concat(pl.read_parquet(table, columns=["sample_id", "cluster_id"]) for table in manifests)
     clusters = clusters.rename({"sample_id": "question"})
     claims = claims.join(clusters, on="question", how="left", validate="m:1", maintain_order="left")
-    for method, raw in scores.items():
-        of_method = long.filter(method=method).select("sample_id", pl.col("confidence").alias(f"{WIDE}{method}"))
-        if raw is not None:
-            of_method = raw.select("sample_id", pl.col("score").alias(f"{WIDE_SCORE}{method}"))
-        claims = claims.join(of_method, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    claims = with_methods(claims, long, scores)
     reports = pl.DataFrame(
         {
             "question": [f"{DATASET}/{PARTS[example.part]}/{example.sample_id}" for example in asked],
