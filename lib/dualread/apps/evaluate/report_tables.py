@@ -28,7 +28,7 @@ _OF_GROUPS = (ACCURACY.name, AUROC.name, ECE.name, NATURAL_CCG_AUC.name)
 def asked_tables(results: Results, cells: EvaluationData) -> Iterator[ReportTable]:
     """Yield what was asked for: differences, thresholds, filters of claims, answer sets, and groups."""
     if results.differences is not None:
-        yield _difference_table(results, cells)
+        yield _difference_table(cells.rows_of(results.differences).filter(pl.col("n") > 0), results, cells)
     if results.thresholds is not None:
         rows = cells.rows_of(results.thresholds)
         yield _threshold_table(
@@ -157,8 +157,7 @@ def count_tables(results: Results, cells: EvaluationData) -> Iterator[ReportTabl
             )
 
 
-def _difference_table(results: Results, cells: EvaluationData) -> ReportTable:
-    rows = cells.rows_of(results.differences).filter(pl.col("n") > 0)
+def _difference_table(rows: pl.DataFrame, results: Results, cells: EvaluationData) -> ReportTable:
     by_method = _by_method(cells.rows_of(results.metrics).filter(subset="all"))
     texts, said = [], []
     for row in rows.iter_rows(named=True):

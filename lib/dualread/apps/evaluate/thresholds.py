@@ -246,23 +246,19 @@ def plan(options: argparse.Namespace) -> Iterator[str]:
     """Yield lines about how many calibration images certify a threshold, for what a user expects (--expect)."""
     if not options.target_risk:
         raise ConfigError("--expect: needs --target-risk, the largest error rate of the answers that are kept.")
+    most = options.max_per_image or options.per_image
     wanted = ThresholdOptions(
-        target_risks=options.target_risk,
-        delta=options.delta,
-        share_delta=options.share_delta,
-        max_per_image=options.max_per_image or options.per_image,
+        target_risks=options.target_risk, delta=options.delta, share_delta=options.share_delta, max_per_image=most
     )
     accuracy, auroc = options.expect
     try:
-        expected = Expected(
-            accuracy=accuracy, auroc=auroc, per_image=options.per_image, max_per_image=wanted.max_per_image
-        )
+        expected = Expected(accuracy=accuracy, auroc=auroc, per_image=options.per_image, max_per_image=most)
     except ValueError as error:
         raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {options.per_image}: {error}") from error
     each = "1 answer" if expected.per_image == 1 else f"{expected.per_image} answers"
-    most = "" if expected.max_per_image == expected.per_image else f" (at most {expected.max_per_image})"
+    at_most = "" if most == expected.per_image else f" (at most {most})"
     yield (
-        f"calibration images with {each} each{most}, {MODEL} with accuracy {expected.accuracy:g} and AUROC"
+        f"calibration images with {each} each{at_most}, {MODEL} with accuracy {expected.accuracy:g} and AUROC"
         f" {expected.auroc:g}, delta {wanted.level:g}, {REPETITIONS} simulated sets for each number of images"
     )
     for risk in options.target_risk:
