@@ -12,7 +12,6 @@ import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from pathlib import Path
@@ -85,10 +84,14 @@ def write_requests(folder: Path, batches: Iterable[RequestBatch]) -> dict[Path, 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where requests are sent; the key, and a password in the address, are shown and written nowhere."""
+    """Where requests are sent, and how fast; the key, and a password in the address, are shown and written nowhere."""
 
     address: str = field(repr=False)
     key: str = field(repr=False)
+    at_once: int
+    per_minute: int
+    timeout_seconds: float  # the longest wait for a reply
+    retries: int = 5  # of the client
 
     def secrets(self) -> list[str]:
         """Return the secrets as a service could write them, longest first: in JSON, addresses, hexadecimal, base64."""
@@ -113,56 +116,40 @@ class Endpoint:
         """Return whether a secret is in a text; not one that may be a word, for a service that needs no key."""
         return any(form in text for form in self.secrets() if len(form) > 7 and any(map(str.isdecimal, form)))
 
+    def send(self, folder: Path, batches: Callable[[], Iterable[RequestBatch]]) -> int:
+        """Send all that is open of `batches`, asked for until there is nothing new; return how many are not answered.
 
-@dataclass(frozen=True, kw_only=True)
-class SendingLimits:
-    """How fast requests are sent, how long a reply may take, and how often the client sends one again."""
+        Responses are appended to responses/sent.jsonl in the `folder`.
 
-    at_once: int
-    per_minute: int
-    timeout_seconds: float
-    retries: int = 5
-
-
-def send(folder: Path, batches: Callable[[], Iterable[RequestBatch]], service: Endpoint, limits: SendingLimits) -> int:
-    """Send all that is open of `batches`, which are asked for again until there is nothing new; return how many failed.
-
-    Responses are appended to responses/sent.jsonl in the `folder`. Raises ArtifactError if the service refuses the key
-    or the address, or fails again and again; or if another process sends.
-    """
-    sent: set[str] = set()  # whatever comes of it, a run sends no request twice
-    n_failed = 0
-    (folder / "responses").mkdir(parents=True, exist_ok=True)
-    with alone(folder), (folder / "responses/sent.jsonl").open("ab+") as file:
-        if file.tell():  # a line that a killed process has half written is ended, and its request is sent again
-            file.seek(-1, 2)
-            file.write(b"" if file.read() == b"\n" else b"\n")
-        while True:
-            opened = ((batch, request) for batch in batches() for request in batch.open())
-            todo = list(islice((pair for pair in opened if pair[1].custom_id not in sent), _MOST_LINES))
-            if not todo:
-                return n_failed
-            say(f"{service.hidden(service.address)}: {len(todo)} requests")
-            sent |= {request.custom_id for _, request in todo}
-            n_failed += asyncio.run(_Sender(service, limits, file).send(todo))
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Refuse a second process that sends for the same folder."""
-    with (folder / ".sending").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ArtifactError(f"{folder}: another `dualread ask --run` is sending. Wait for its end.") from error
-        yield
+        Raises:
+            ArtifactError: The service refuses the key or the address, fails again and again, or another process sends.
+        """
+        sent: set[str] = set()  # whatever comes of it, a run sends no request twice
+        n_failed = 0
+        (folder / "responses").mkdir(parents=True, exist_ok=True)
+        with (folder / ".sending").open("w") as lock, (folder / "responses/sent.jsonl").open("ab+") as file:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ArtifactError(f"{folder}: another `dualread ask --run` is sending. Wait for its end.") from error
+            if file.tell():  # a line that a killed process has half written is ended, and its request is sent again
+                file.seek(-1, 2)
+                file.write(b"" if file.read() == b"\n" else b"\n")
+            while True:
+                opened = ((batch, request) for batch in batches() for request in batch.open())
+                todo = list(islice((pair for pair in opened if pair[1].custom_id not in sent), _MOST_LINES))
+                if not todo:
+                    return n_failed
+                say(f"{self.hidden(self.address)}: {len(todo)} requests")
+                sent |= {request.custom_id for _, request in todo}
+                n_failed += asyncio.run(_Sender(self, file).send(todo))
 
 
 class _Sender:
     """Sends requests, and writes what comes of each into a file."""
 
-    def __init__(self, service: Endpoint, limits: SendingLimits, file: IO[bytes]) -> None:
-        self._service, self._limits, self._file = service, limits, file
+    def __init__(self, service: Endpoint, file: IO[bytes]) -> None:
+        self._service, self._file = service, file
         self._next_start, self._in_a_row = 0.0, 0
         self._stopped: str | None = None
 
@@ -183,11 +170,11 @@ class _Sender:
         async with AsyncOpenAI(
             base_url=self._service.address,
             api_key=self._service.key,
-            timeout=self._limits.timeout_seconds,
-            max_retries=self._limits.retries,
+            timeout=self._service.timeout_seconds,
+            max_retries=self._service.retries,
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),  # else a picture might go elsewhere
         ) as client:
-            await asyncio.gather(*(work() for _ in range(self._limits.at_once)))
+            await asyncio.gather(*(work() for _ in range(self._service.at_once)))
         for reason, n in reasons.most_common(5):
             say(f"{n} requests are not answered: {reason}")
         if self._stopped:
@@ -200,7 +187,7 @@ class _Sender:
     async def _ask(self, client: AsyncOpenAI, batch: RequestBatch, request: ServiceRequest) -> str | None:
         """Send one request and write what came of it; return why it is not answered, None if it is."""
         start = max(time.monotonic(), self._next_start)
-        self._next_start = start + 60 / self._limits.per_minute
+        self._next_start = start + 60 / self._service.per_minute
         await asyncio.sleep(start - time.monotonic())
         hidden, text = self._service.hidden, ""
         response = reason = None
@@ -217,7 +204,7 @@ class _Sender:
         except (ValueError, RecursionError):
             reason = "the reply is no JSON"
         except (APITimeoutError, TimeoutError, httpx2.TimeoutException):
-            reason = f"no reply within {self._limits.timeout_seconds:g} s"
+            reason = f"no reply within {self._service.timeout_seconds:g} s"
         except (APIConnectionError, httpx2.HTTPError) as error:
             why = error.__cause__ if isinstance(error.__cause__, Exception) else error
             reason = f"the connection failed ({in_a_line(why)})"
@@ -240,7 +227,7 @@ class _Sender:
             model=body["model"], messages=body["messages"], extra_body=body
         )
         content = bytearray()
-        async with called as response, asyncio.timeout(self._limits.timeout_seconds):
+        async with called as response, asyncio.timeout(self._service.timeout_seconds):
             async for piece in response.iter_bytes():
                 content += piece
                 if len(content) > limits.REPLY_BYTES:
