@@ -44,25 +44,15 @@ _NO_REFERENCE = [""]  # which no answer equals; the result says nothing about it
 
 @dataclass(frozen=True, kw_only=True)
 class UserExample:
-    """One question about an image.
+    """One question about an image."""
 
-    Attributes:
-        place: Where it was given, for messages.
-        part: fit, validation or test.
-        record: Its columns as the loader `table` reads them; `image` are paths inside the folder.
-        images: The images' files, or their bytes.
-        has_id: Whether its id was given, and is no digest.
-        has_reference: Whether its accepted answers are known.
-        others: Columns that only the user knows.
-    """
-
-    place: str
-    part: str
-    record: Mapping[str, Any]
-    images: Sequence[Path | bytes]
-    has_id: bool
-    has_reference: bool
-    others: Mapping[str, Any]
+    place: str  # where it was given, for messages
+    part: str  # fit, validation or test
+    record: Mapping[str, Any]  # its columns as the loader `table` reads them; `image` are paths inside the folder
+    images: Sequence[Path | bytes]  # the images' files, or their bytes
+    has_id: bool  # whether its id was given, and is no digest
+    has_reference: bool  # whether its accepted answers are known
+    others: Mapping[str, Any]  # columns that only the user knows
 
     @property
     def sample_id(self) -> str:

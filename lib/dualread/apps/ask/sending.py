@@ -37,21 +37,14 @@ _KEPT = ("id", "object", "created", "model", "choices", "usage")  # of a reply: 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestBatch:
-    """Requests of one kind, such as those of a shard.
+    """Requests of one kind, such as those of a shard."""
 
-    Attributes:
-        requests: Gives all that can be asked by now, again and again in the same order; none is kept in memory.
-        body: Gives the body of a call, with its messages.
-        replied: Which of them are answered.
-        name: What lines for people call it.
-        waiting: How many answers, or shards of samples, are not there yet to ask about.
-    """
-
+    # Gives all that can be asked by now, again and again in the same order; none is kept in memory.
     requests: Callable[[], Iterator[ServiceRequest]]
-    body: Callable[[ServiceRequest], dict[str, Any]]
-    replied: Found
-    name: str = ""
-    waiting: int = 0
+    body: Callable[[ServiceRequest], dict[str, Any]]  # gives the body of a call, with its messages
+    replied: Found  # which of them are answered
+    name: str = ""  # what lines for people call it
+    waiting: int = 0  # how many answers, or shards of samples, are not there yet to ask about
 
     @classmethod
     def of_judge(cls, requests: Callable[[], Iterator[ServiceRequest]], responses: Responses, **about: Any) -> Self:

@@ -24,39 +24,28 @@ _UNSORTED = ("golds", "answer", "reference_answer", "equal", "row")
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationData:
-    """The answers to one data set, or to all questions of a table that names no data sets.
+    """The answers to one data set, or to all questions of a table that names no data sets."""
 
-    Attributes:
-        source: The table of answers.
-        dataset: Name of the data set; None if the table names none.
-        methods: One `Joined` per method, sorted by name. Its clusters are the values of `cluster`.
-        cluster: The column whose values are resampled; None if every row is a cluster by itself.
-        named: Whether the table names its questions (sample_id).
-        subsets: "all"; also "open" and "closed" if there are answer types.
-        withheld: {beginning of a metric's name: why it has no value}, for metrics whose columns are missing.
-        ranked: The methods whose confidences are scores; these are replaced by their ranks in (0, 1).
-        resamples: The names from which the resamples are drawn, if the table comes from a study.
-        confidence: The name that the column of confidences has in the user's table.
-        warnings: Sentences about names and grades that contradict each other.
-        graded: One row per answer and per donor answer: table, method, sample_id, row, answer, reference_answer,
-            confidence, correct, equal (in canonical form; null without both texts), contained (see `_contained`).
-        groups: method, sample_id, and each column of groups with `BY` before its name: texts, null without a value; and
-            the probability of each choice, with `CHOICE` before its name, and that of the right one in `RIGHT`. Where
-            rows are claims, also `report`.
-    """
-
-    source: str
-    dataset: str | None = None
-    methods: Mapping[str, Joined]
-    cluster: str | None
-    named: bool
-    subsets: tuple[str, ...]
+    source: str  # the table of answers
+    dataset: str | None = None  # name of the data set; None if the table names none
+    methods: Mapping[str, Joined]  # one `Joined` per method, sorted by name. Its clusters are the values of `cluster`
+    cluster: str | None  # the column whose values are resampled; None if every row is a cluster by itself
+    named: bool  # whether the table names its questions (sample_id)
+    subsets: tuple[str, ...]  # "all"; also "open" and "closed" if there are answer types
+    # {beginning of a metric's name: why it has no value}, for metrics whose columns are missing.
     withheld: Mapping[str, str]
+    # The methods whose confidences are scores; these are replaced by their ranks in (0, 1).
     ranked: frozenset[str] = frozenset()
+    # The names from which the resamples are drawn, if the table comes from a study.
     resamples: tuple[str, ...] | None = None
-    confidence: str | None = None
-    warnings: tuple[str, ...] = ()
+    confidence: str | None = None  # the name that the column of confidences has in the user's table
+    warnings: tuple[str, ...] = ()  # sentences about names and grades that contradict each other
+    # One row per answer and per donor answer: table, method, sample_id, row, answer, reference_answer, confidence,
+    # correct, equal (in canonical form; null without both texts), contained (see `_contained`).
     graded: pl.DataFrame = field(default_factory=pl.DataFrame)
+    # Method, sample_id, and each column of groups with `BY` before its name: texts, null without a value; and the
+    # probability of each choice, with `CHOICE` before its name, and that of the right one in `RIGHT`. Where rows are
+    # claims, also `report`.
     groups: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property

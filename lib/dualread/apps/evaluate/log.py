@@ -42,18 +42,13 @@ _SHOWN = 20  # names that a sentence lists
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions:
-    """What a user says about a log.
+    """What a user says about a log."""
 
-    Attributes:
-        log_format: A plugin of the family `logs`, the harness; "-" stands for "_". None for a table.
-        score: The score that says whether an answer is correct; "graded" to grade the answers by their references; None
-            if the log has at most one.
-        stated_scale: What stands for certainty in stated confidences, 1, 10 or 100; None for 100.
-    """
-
-    log_format: str | None = None
+    log_format: str | None = None  # a plugin of the family `logs`, the harness; "-" stands for "_". None for a table
+    # The score that says whether an answer is correct; "graded" to grade the answers by their references; None if the
+    # log has at most one.
     score: str | None = None
-    stated_scale: int | None = None
+    stated_scale: int | None = None  # what stands for certainty in stated confidences, 1, 10 or 100; None for 100
 
     def __post_init__(self) -> None:
         """Refuse what is said about a log where there is none."""

@@ -41,17 +41,11 @@ _WITHHELD = (
 
 @dataclass(frozen=True, kw_only=True)
 class DataSetMetrics:
-    """The metrics of one data set.
+    """The metrics of one data set."""
 
-    Attributes:
-        cells: What they are computed from.
-        metrics: One row per (method, subset, metric), with the columns of `Evaluation.metrics`.
-        kept: By method, what comparisons with other methods need.
-    """
-
-    cells: EvaluationData
-    metrics: pl.DataFrame
-    kept: Mapping[str, MethodEstimates]
+    cells: EvaluationData  # what they are computed from
+    metrics: pl.DataFrame  # one row per (method, subset, metric), with the columns of `Evaluation.metrics`
+    kept: Mapping[str, MethodEstimates]  # by method, what comparisons with other methods need
 
 
 def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetrics:

@@ -108,25 +108,15 @@ class ScreenLine:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportTable:
-    """A table of values.
-
-    Attributes:
-        caption: What it is.
-        columns: The heads.
-        rows: The cells of each row.
-        remarks: What is remarked on each row, "" for nothing; empty if there are none.
-        names: Columns of names, which are cut where a line has no room for them.
-        notes: Sentences about it.
-        brief: The rows that one screen shows; None for all.
-    """
+    """A table of values."""
 
     caption: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    remarks: Sequence[str] = ()
-    names: Collection[int] = (0,)
-    notes: Sequence[str] = ()
-    brief: Collection[int] | None = None
+    rows: Sequence[Sequence[Cell]]  # the cells of each row
+    remarks: Sequence[str] = ()  # what is remarked on each row, "" for nothing; empty if there are none
+    names: Collection[int] = (0,)  # columns of names, which are cut where a line has no room for them
+    notes: Sequence[str] = ()  # sentences about it
+    brief: Collection[int] | None = None  # the rows that one screen shows; None for all
 
     @property
     def right(self) -> set[int]:
@@ -163,65 +153,40 @@ class ReportTable:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodVerdict:
-    """A number of a method, and what it says.
-
-    Attributes:
-        metric: The name of the metric.
-        value: The number, or a dash.
-        interval: Its 95% interval, or what stands beside it; empty for nothing.
-        words: What it says, in at most 12 words.
-        kind: GOOD, BAD or UNCLEAR.
-    """
+    """A number of a method, and what it says."""
 
     metric: str
-    value: str
-    interval: str
-    words: str
-    kind: str = UNCLEAR
+    value: str  # the number, or a dash
+    interval: str  # its 95% interval, or what stands beside it; empty for nothing
+    words: str  # what it says, in at most 12 words
+    kind: str = UNCLEAR  # GOOD, BAD or UNCLEAR
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSetReport:
-    """What is said of one data set.
-
-    Attributes:
-        cells: The data set.
-        heading: What was evaluated.
-        verdicts: The numbers that come first, by method.
-        findings: What they say, of which methods.
-        remarks: Sentences about intervals, and what has to be known to compare methods and to read metrics.
-        asked: Tables of what was asked for: differences, thresholds, filters of claims, answer sets, groups.
-        metrics: A table of every metric, and one for each answer type.
-        counts: Tables of counts, and of the most common pairs that count as wrong.
-        forests: What forest plots show: of the methods, under "", and of the groups of each column (`forest.VALUES`).
-    """
+    """What is said of one data set."""
 
     cells: EvaluationData
-    heading: str
-    verdicts: Mapping[str, Sequence[MethodVerdict]]
-    findings: Sequence[ScreenLine]
-    remarks: Sequence[str]
+    heading: str  # what was evaluated
+    verdicts: Mapping[str, Sequence[MethodVerdict]]  # the numbers that come first, by method
+    findings: Sequence[ScreenLine]  # what they say, of which methods
+    remarks: Sequence[str]  # sentences about intervals, and what has to be known to compare methods and to read metrics
+    # Tables of what was asked for: differences, thresholds, filters of claims, answer sets, groups.
     asked: Sequence[ReportTable]
-    metrics: Sequence[ReportTable]
-    counts: Sequence[ReportTable]
+    metrics: Sequence[ReportTable]  # a table of every metric, and one for each answer type
+    counts: Sequence[ReportTable]  # tables of counts, and of the most common pairs that count as wrong
+    # What forest plots show: of the methods, under "", and of the groups of each column (`forest.VALUES`).
     forests: Mapping[str, pl.DataFrame]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationReport:
-    """What is said of an evaluation.
+    """What is said of an evaluation."""
 
-    Attributes:
-        notes: Sentences about how tables were read.
-        parts: What is said of each data set.
-        graded: Lines about what was graded.
-        warnings: Sentences, those about columns that were not used the last.
-    """
-
-    notes: Sequence[str]
-    parts: Sequence[DataSetReport]
-    graded: Sequence[str]
-    warnings: Sequence[str]
+    notes: Sequence[str]  # sentences about how tables were read
+    parts: Sequence[DataSetReport]  # what is said of each data set
+    graded: Sequence[str]  # lines about what was graded
+    warnings: Sequence[str]  # sentences, those about columns that were not used the last
 
 
 def everything(report: EvaluationReport) -> Iterator[str]:

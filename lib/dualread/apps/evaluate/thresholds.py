@@ -33,21 +33,14 @@ SCHEMA = {
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdOptions:
-    """What a user says about thresholds.
+    """What a user says about thresholds."""
 
-    Attributes:
-        target_risks: Largest error rates of the kept answers, each in (0, 1).
-        delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
-        share_delta: Number of thresholds that share delta, 1 or more.
-        max_per_image: Largest number of answers to an image of the source; None for that of the calibration answers.
-        max_reports: Of claims, the largest number of reports of a cluster, likewise.
-    """
-
-    target_risks: Sequence[float]
-    delta: float
-    share_delta: int
+    target_risks: Sequence[float]  # largest error rates of the kept answers, each in (0, 1)
+    delta: float  # largest probability with which a certified threshold may be wrong, in (0, 1)
+    share_delta: int  # number of thresholds that share delta, 1 or more
+    # Largest number of answers to an image of the source; None for that of the calibration answers.
     max_per_image: int | None = None
-    max_reports: int | None = None
+    max_reports: int | None = None  # of claims, the largest number of reports of a cluster, likewise
 
     def __post_init__(self) -> None:
         """Refuse numbers that are out of range."""

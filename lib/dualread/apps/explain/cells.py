@@ -102,19 +102,13 @@ def _nearest(text: str, words: Sequence[str], cells: Sequence[PrintedCell], valu
 
 @dataclass(frozen=True, kw_only=True)
 class MethodRun:
-    """One method of one actor and seed.
+    """One method of one actor and seed."""
 
-    Attributes:
-        estimate: Its row of the collected metrics.
-        members: The rows of the single data sets that `estimate` is the mean of; empty for a single data set.
-        kind: "metrics", "costs" or "subgroups", the kind of artifact that holds the estimate.
-        key: The key of that artifact.
-    """
-
-    estimate: Mapping[str, Any]
+    estimate: Mapping[str, Any]  # its row of the collected metrics
+    # The rows of the single data sets that `estimate` is the mean of; empty for a single data set.
     members: Sequence[Mapping[str, Any]]
-    kind: str
-    key: str
+    kind: str  # "metrics", "costs" or "subgroups", the kind of artifact that holds the estimate
+    key: str  # the key of that artifact
 
 
 def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:

@@ -29,18 +29,14 @@ EXACT, CORRECT = "correct_exact", "correct"
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedAnswers:
-    """What a grader says about a table.
+    """What a grader says about a table."""
 
-    Attributes:
-        table: The table with `correct` as the grader says it, null where it says nothing, and `correct_exact`.
-        disagreements: Each distinct case that both judge differently: question, answer, reference_answer,
-            correct_exact, correct, n_rows; those with most rows first.
-        lines: Sentences about the agreement.
-    """
-
+    # The table with `correct` as the grader says it, null where it says nothing, and `correct_exact`.
     table: pl.DataFrame
+    # Each distinct case that both judge differently: question, answer, reference_answer, correct_exact, correct,
+    # n_rows; those with most rows first.
     disagreements: pl.DataFrame
-    lines: Sequence[str]
+    lines: Sequence[str]  # sentences about the agreement
 
 
 class AnswersToJudge:

@@ -79,27 +79,16 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class UserQuestions:
-    """Questions that the loader `table` can read.
-
-    Attributes:
-        folder: Their folder.
-        bits: How many bits of its 16-bit gray images count; None if nobody said it.
-        hub: The repository of the hub and its commit, if they come from there.
-        settings: The loader's settings.
-        has_donors: Whether a test question recurs with another image and another answer.
-        has_modality: Whether every row has a modality.
-        rows: The rows of each split.
-        lines: What was found, for people.
-    """
+    """Questions that the loader `table` can read."""
 
     folder: Path
-    bits: int | None
-    hub: tuple[str, str] | None
-    settings: Mapping[str, Any]
-    has_donors: bool
-    has_modality: bool
+    bits: int | None  # how many bits of its 16-bit gray images count; None if nobody said it
+    hub: tuple[str, str] | None  # the repository of the hub and its commit, if they come from there
+    settings: Mapping[str, Any]  # of the loader
+    has_donors: bool  # whether a test question recurs with another image and another answer
+    has_modality: bool  # whether every row has a modality
     rows: Mapping[str, Sequence[Row]]
-    lines: Sequence[str]
+    lines: Sequence[str]  # what was found, for people
 
     def refuse_tokens(self, tokens: Collection[str]) -> None:
         """Refuse questions and options that contain control tokens of the model; up to ten rows are listed."""
