@@ -1,8 +1,9 @@
 """`dualread evaluate`: compute every metric for your own confidences, read from plain tables and other harnesses' logs.
 
 Here are the arguments. Those that `evaluation.evaluate` takes have the names of its parameters; it says what each does.
-The road: `tables` reads, `evaluation_data` joins, `metrics`, `thresholds` and others compute `results`, `report` says what
-they mean, `printed` prints it, and `files` writes it. Heavy imports are inside `run`, so that the program starts fast.
+The road: `tables` reads, `evaluation_data` joins, `metrics`, `thresholds` and others compute `results`, `report` says
+what they mean, `printed` prints it, and `files` writes it. Heavy imports are inside `run`, so that the program starts
+fast.
 """
 
 import argparse
