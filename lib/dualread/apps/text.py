@@ -92,15 +92,6 @@ def write_page(path: Path, text: str) -> None:
         ) from error
 
 
-def as_texts(table: "pl.DataFrame") -> "pl.DataFrame":
-    """Return a table for spreadsheets (see `for_spreadsheets`), with spaces in place of control characters."""
-    import polars as pl
-
-    from dualread.artifacts.tables import for_spreadsheets
-
-    return for_spreadsheets(table).with_columns(pl.selectors.string().str.replace_all(r"[\x00-\x1f\x7f]", " "))
-
-
 def check_table_suffix(file: Path) -> None:
     """Refuse a file that `write_table` would not write."""
     _table_writer(file)

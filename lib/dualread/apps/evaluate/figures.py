@@ -9,9 +9,9 @@ from matplotlib import rcParams
 
 from dualread.apps.evaluate import page
 from dualread.apps.evaluate.evaluation_data import EvaluationData
+from dualread.apps.evaluate.files import as_texts
 from dualread.apps.evaluate.printed import DataSetReport, EvaluationReport
 from dualread.apps.evaluate.results import Results
-from dualread.apps.text import as_texts
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
 from dualread.reporting.figures import forest, risk_coverage
 from dualread.reporting.figures.drawing import COLORS, Drawing, house_style, save

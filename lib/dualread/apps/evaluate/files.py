@@ -3,9 +3,11 @@
 import importlib.util
 from pathlib import Path
 
+import polars as pl
+
 from dualread.apps.evaluate.printed import EvaluationReport
 from dualread.apps.evaluate.results import Results
-from dualread.apps.text import as_texts
+from dualread.artifacts.tables import for_spreadsheets
 from dualread.errors import DataError
 
 
@@ -34,6 +36,11 @@ def write(results: Results, report: EvaluationReport, folder: Path) -> list[str]
     except OSError as error:
         raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Choose another folder.") from error
     return written
+
+
+def as_texts(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table for spreadsheets (see `for_spreadsheets`), with spaces in place of control characters."""
+    return for_spreadsheets(table).with_columns(pl.selectors.string().str.replace_all(r"[\x00-\x1f\x7f]", " "))
 
 
 def without_figures() -> str | None:
