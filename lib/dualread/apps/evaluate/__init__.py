@@ -9,6 +9,7 @@ fast.
 import argparse
 import inspect
 import sys
+from functools import partial
 from pathlib import Path
 
 from dualread.apps.text import EscapedStdout, named_values
@@ -120,6 +121,7 @@ A study writes such tables of each of its runs to results/<study>/answers. They 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.set_defaults(refuse=parser.error)
+    several = partial(parser.add_argument, nargs="+", default=[])
     parser.add_argument(
         "predictions",
         nargs="?",
@@ -140,10 +142,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of a log: what stands for certainty in stated confidences, 1, 10 or 100 (100)",
     )
-    parser.add_argument(
+    several(
         "--columns",
-        nargs="+",
-        default=[],
         metavar="NAME=YOURS",
         help="columns that have another name in your tables, such as confidence=p_true, or score=-entropy",
     )
@@ -152,10 +152,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="what separates accepted answers in one text of reference_answer, such as '|' (nothing)",
     )
-    parser.add_argument(
+    several(
         "--options",
-        nargs="+",
-        default=[],
         metavar="COLUMN",
         help="multiple choice: columns of the options, such as A B C D; their letters are read as texts",
     )
@@ -168,25 +166,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--decimal", default=".", choices=[".", ","], help="the decimal point of numbers in your tables (%(default)s)"
     )
-    parser.add_argument(
+    several(
         "--by",
-        nargs="+",
-        default=[],
         metavar="COLUMN",
         help="every metric of each group of answers, the values of this column, such as sex or site",
     )
-    parser.add_argument(
-        "--compare",
-        nargs="+",
-        default=[],
-        metavar="METHOD",
-        help="compare the first method with the others, or all",
-    )
-    parser.add_argument(
+    several("--compare", metavar="METHOD", help="compare the first method with the others, or all")
+    several(
         "--target-risk",
-        nargs="+",
         type=float,
-        default=[],
         metavar="SHARE",
         help="largest error rate of the answers that a threshold keeps, such as .1",
     )
@@ -201,10 +189,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="number of certified thresholds that share delta: the methods or targets among which you choose by them",
     )
-    parser.add_argument(
+    several(
         "--choices",
-        nargs="+",
-        default=[],
         metavar="CHOICE=YOURS",
         help="columns of the choices' probabilities, such as yes=p_yes no=p_no: sets that hold the right one",
     )
@@ -247,10 +233,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of resamples, 39 or more; 0 for none (2000, or as many as a study's table says)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
-    parser.add_argument("--method", dest="methods", nargs="+", default=[], metavar="NAME", help="only these methods")
-    parser.add_argument(
-        "--dataset", dest="datasets", nargs="+", default=[], metavar="NAME", help="only these data sets"
-    )
+    several("--method", dest="methods", metavar="NAME", help="only these methods")
+    several("--dataset", dest="datasets", nargs="+", default=[], metavar="NAME", help="only these data sets")
     parser.add_argument(
         "--out",
         type=Path,
