@@ -66,19 +66,6 @@ def test_the_help_fits_a_screen_and_names_every_verb_once_evaluate_first(capsys)
         assert len(capsys.readouterr().out.splitlines()) > 8
 
 
-def test_plan_says_what_the_study_costs_and_where_an_actor_has_to_be_put(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
-    files = ["workflow/studies/smoke.yaml", "workflow/selections/qwen3-vl-tiny.yaml"]
-    assert program.main(["plan", "--cores", "8", "--configfile", *files]) == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith("study smoke\n  backbones: qwen3-vl-tiny\n")
-    assert "\non 8 CPU cores about " in printed
-    assert program.main(["plan", "--configfile", "workflow/studies/one_gpu.yaml"]) == 0
-    assert "rlvr, qwen3-vl-2b, seed 17: to be put into ../my-actor" in capsys.readouterr().out
-    assert program.main(["plan", "--configfile", "nowhere.yaml"]) == 1
-    assert capsys.readouterr().err.startswith("dualread plan: nowhere.yaml: cannot be read")
-
-
 def test_plan_reads_the_study_of_the_current_directory(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert program.main(["plan"]) == 1

@@ -455,7 +455,7 @@ MUTANTS = (
     ),
     Mutant(
         "a donor is the question's own image",
-        "apps/evaluate/evaluation_data.py",
+        "apps/evaluate/donors.py",
         "if cluster == IMAGE and len(same):",
         "if cluster != IMAGE and len(same):",
         ("apps/evaluate/test_evaluation_data.py", "apps/evaluate/test_messages.py"),
@@ -774,7 +774,7 @@ MUTANTS = (
     ),
     Mutant(
         "claims of one report count as independent",
-        "apps/evaluate/clusters.py",
+        "apps/evaluate/evaluation_data.py",
         "names = (CLUSTER, IMAGE, REPORT) if answers.has(CLAIM) else (CLUSTER, IMAGE)",
         "names = (CLUSTER, IMAGE)",
         ("apps/evaluate/test_claims.py",),

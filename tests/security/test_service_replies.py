@@ -13,7 +13,7 @@ import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from dualread.apps.ask import sending
-from dualread.apps.ask.sending import Endpoint, SendingLimits
+from dualread.apps.ask.sending import Endpoint
 from dualread.errors import ArtifactError
 from tests.apps.ask.conftest import ABOUT, FAST, FIRST, lines, reply, send_all
 
@@ -32,8 +32,7 @@ ECHOES = {
 
 
 def sent(study, service, address=None, key=KEY, **limits):
-    to = Endpoint(address=address or service.address, key=key)
-    return send_all(study, to, SendingLimits(**FAST | limits))
+    return send_all(study, Endpoint(address=address or service.address, key=key, **FAST | limits))
 
 
 def written():
@@ -126,7 +125,7 @@ def test_wrong_options_do_not_show_a_password_or_a_key(ask, monkeypatch, options
 
 
 def test_a_service_shows_no_secret_where_python_prints_it():
-    service = Endpoint(address="http://me:p4ssw0rd@x/v1", key=KEY)
+    service = Endpoint(address="http://me:p4ssw0rd@x/v1", key=KEY, **FAST)
     shown = repr(service) + repr(service.secrets)
     assert KEY not in shown
     assert "p4ssw0rd" not in shown

@@ -9,7 +9,7 @@ import pytest
 import dualread
 from dualread import limits
 from dualread.apps import main as program
-from dualread.apps.text import as_texts
+from dualread.apps.evaluate.files import as_texts
 from dualread.errors import DataError
 from tests.drawn import attempt
 

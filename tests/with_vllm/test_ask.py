@@ -140,7 +140,7 @@ def test_every_request_has_one_usable_response(answered, monkeypatch):
     monkeypatch.chdir(answered.folder)
     files = [Path(name) for name in FILES]
     batches = list(Asking(load(files, Path()), files).batches(Path("../answers")))
-    names = {"/".join(batch.shard[1:]): len([*batch.requests()]) for batch in batches}
+    names = {"/".join(batch.name.split("/")[3:]): len([*batch.requests()]) for batch in batches}
     assert set(names) == {*SHARDS, *(f"{shard}/{view}" for shard in ASKED_ABOUT for view in ("samples", "p_true"))}
     assert all(names.values())
     assert not any(batch.replied.n_missing or batch.waiting for batch in batches)

@@ -10,7 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from dualread.apps.ask.study import Asking, ShardRequests
+from dualread.apps.ask.sending import RequestBatch
+from dualread.apps.ask.study import Asking
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.models.actor import ReadSpec, read_states
 from dualread.models.backbones.checkpoint import Opened, open_checkpoint
@@ -18,7 +19,7 @@ from dualread.schema.columns import CHOICES, GENERATIONS
 from dualread.schema.recorded import Facts
 from dualread.schema.study import Config
 
-LogProbs = Callable[[ShardRequests, pl.DataFrame], dict[str, Sequence[float]]]
+LogProbs = Callable[[RequestBatch, pl.DataFrame], dict[str, Sequence[float]]]
 
 
 class Source:
@@ -38,18 +39,18 @@ class Source:
             return read_table(folder / "choices.parquet", CHOICES)
         return read_parts(folder, GENERATIONS).sort("sample_id", "sample_index")
 
-    def exact(self, batch: ShardRequests, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
+    def exact(self, batch: RequestBatch, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
         """The log-probabilities of a replay, by sample_id, in 64 bits."""
         questions = {request.question.sample_id: request.question for request in batch.requests()}
         requests = []
         for sample_id in rows["sample_id"]:
-            requests.append(questions[sample_id].request(batch.manifest))
+            requests.append(questions[sample_id].request(batch.body.keywords["manifest"]))
         spec, size = ReadSpec(kappa=self._config.replay.kappa), self._config.replay.settings.batch_size
         replayed = read_states(self.actor, requests, rows["token_ids"].to_list(), spec, batch_size=size)
         return dict(zip(rows["sample_id"], (one.token_log_probs.tolist() for one in replayed), strict=True))
 
 
-def stored(batch: ShardRequests, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
+def stored(batch: RequestBatch, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
     """The log-probabilities that a study keeps of its generation, in 32 bits."""
     return dict(zip(rows["sample_id"], rows["token_log_probs"].to_list(), strict=True))
 
@@ -57,7 +58,7 @@ def stored(batch: ShardRequests, rows: pl.DataFrame) -> dict[str, Sequence[float
 def responses(asking: Asking, folder: Path, source: Source, log_probs: LogProbs) -> Iterator[dict[str, Any]]:
     """Yield a line for each open request that the study has an answer to."""
     for batch in asking.batches(folder):
-        rows = source.rows(batch.shard)
+        rows = source.rows(batch.name.split("/")[2:])
         by_id = {sample_id: of.to_dicts() for (sample_id,), of in rows.group_by("sample_id", maintain_order=True)}
         known = log_probs(batch, rows) if any(r.log_probs for r in batch.requests()) and "text" in rows.columns else {}
         for request in batch.open():

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -40,13 +40,31 @@ class EscapedStdout:
         return getattr(self._stream, name)
 
 
-def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int]) -> Iterator[str]:
-    """Yield one line per row, with two spaces between columns.
+def named_values(option: str, words: Sequence[str], kind: Callable[[str], Any] = str) -> dict[str, Any]:
+    """Return {name: value} from words such as "question=Frage", each name once."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals and value) or name in values:
+            raise ConfigError(f"{option} {word}: expected NAME=VALUE, each name once.")
+        try:
+            values[name] = kind(value)
+        except ValueError as error:
+            raise ConfigError(f"{option} {word}: {error}. Expected a number, such as {name}=.6.") from error
+    return values
 
-    Args:
-        rows: The cells; every row has the same number of them.
-        numbers: Indices of the columns that are aligned to the right; all others are aligned to the left.
-    """
+
+def check_repository() -> None:
+    """Refuse another working folder than that of the repository, where Snakemake runs."""
+    if not Path("config.yaml").is_file():
+        raise ConfigError(
+            f"{Path.cwd()}: no config.yaml here. Change to the folder of the repository, where snakemake runs, and run"
+            " the same command again."
+        )
+
+
+def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int]) -> Iterator[str]:
+    """Yield one line per row, with two spaces between columns; the columns `numbers` are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, widths, strict=True)
@@ -64,11 +82,7 @@ def size_text(n_bytes: float) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write an HTML page, and the folders above it.
-
-    Raises:
-        ArtifactError: The file cannot be written.
-    """
+    """Write an HTML page, and the folders above it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -78,30 +92,13 @@ def write_page(path: Path, text: str) -> None:
         ) from error
 
 
-def as_texts(table: "pl.DataFrame") -> "pl.DataFrame":
-    """Return a table for spreadsheets (see `for_spreadsheets`), with spaces in place of control characters."""
-    import polars as pl
-
-    from dualread.artifacts.tables import for_spreadsheets
-
-    return for_spreadsheets(table).with_columns(pl.selectors.string().str.replace_all(r"[\x00-\x1f\x7f]", " "))
-
-
 def check_table_suffix(file: Path) -> None:
-    """Refuse a file that `write_table` would not write.
-
-    Raises:
-        ConfigError: Its suffix is unknown, or there is no such folder.
-    """
+    """Refuse a file that `write_table` would not write."""
     _table_writer(file)
 
 
 def write_table(table: "pl.DataFrame", file: Path) -> None:
-    """Write the answers, at once or not at all; in .csv and .tsv, lists of texts are written as a#b, others as JSON.
-
-    Raises:
-        ConfigError: The file has another suffix.
-    """
+    """Write the answers, at once or not at all; in .csv and .tsv, lists of texts are written as a#b, others as JSON."""
     beside = file.with_name(f".{file.name}.new")
     _table_writer(file)(table, beside)
     beside.replace(file)

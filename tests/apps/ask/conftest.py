@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from dualread.apps import main as program
-from dualread.apps.ask.sending import Endpoint, SendingLimits, send
+from dualread.apps.ask.sending import Endpoint
 from dualread.apps.ask.study import Asking
 from dualread.study.files import load
 from tests.service import Fake, completion, serving
@@ -88,14 +88,13 @@ FAST = {"at_once": 3, "per_minute": 60_000, "timeout_seconds": 5.0, "retries": 1
 
 def sent(study: Path, service: Fake, **limits: Any) -> int:
     """Send what is open; return the number of requests that failed."""
-    to = Endpoint(address=service.address, key="secret")
-    return send_all(study, to, SendingLimits(**FAST | limits))
+    return send_all(study, Endpoint(address=service.address, key="secret", **FAST | limits))
 
 
-def send_all(study: Path, to: Endpoint, limits: SendingLimits) -> int:
+def send_all(study: Path, to: Endpoint) -> int:
     """Send what is open as the program does."""
     asking = Asking(load([study], Path()), [study])
-    return sum(send(folder, partial(asking.batches, folder), to, limits) for folder in asking.folders)
+    return sum(to.send(folder, partial(asking.batches, folder)) for folder in asking.folders)
 
 
 def lines(*, answered: bool = True) -> list[dict[str, Any]]:

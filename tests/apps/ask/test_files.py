@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from dualread.apps.ask import sending
 from dualread.data.questions.audit import LINKED
 from tests.apps.ask.conftest import ABOUT, FIRST, counted, reply
@@ -53,46 +51,17 @@ def test_wrong_ids_are_read_by_nobody_and_named(ask):
     assert f"wrote answers/requests-001.jsonl: {FIRST} requests" in said
 
 
-TOO_FAST = {"status_code": 429, "body": {"error": {"message": "too fast"}}}
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda line: {**line, "response": None, "error": {"message": "expired"}}, "error: expired (batch.jsonl:"),
-        (lambda line: {**line, "response": TOO_FAST}, "error 429: too fast (batch.jsonl:"),
-        (lambda line: {**line, "response": None}, "has neither a response nor an error (batch.jsonl:"),
-        (lambda line: {**line, "response": {"status_code": 200, "body": "<html>"}}, "is no chat completion"),
-        (lambda line: "<html>502</html>", "16 lines are no response, such as batch.jsonl:1."),
-    ],
-    ids=["error", "429", "nothing", "html inside", "html"],
-)
-def test_what_is_no_answer_stays_open(ask, change, said):
+def test_what_is_no_answer_stays_open_and_is_said(ask):
+    """tests/models/service has all that may be wrong with a response."""
     ask()
-    respond(requests(), change=change)
+    too_fast = {"status_code": 429, "body": {"error": {"message": "too fast"}}}
+    respond(requests(), change=lambda line: {**line, "response": too_fast})
+    respond(requests()[:1], change=lambda line: "<html>502</html>")
     code, found = ask()
     assert code == 0
-    assert said in found
+    assert "error 429: too fast (batch.jsonl:" in found
+    assert "1 lines are no response, such as batch.jsonl:17." in found
     assert f"wrote answers/requests-001.jsonl: {FIRST} requests" in found
-
-
-def test_an_error_does_not_outweigh_a_later_response(ask):
-    ask()
-    open_ = requests()
-    respond(open_, "a.jsonl", change=lambda line: {**line, "response": None, "error": "expired"})
-    respond(open_, "b.jsonl")
-    respond(open_, "c.jsonl")  # the same again
-    _, said = ask()
-    assert f"wrote answers/requests-001.jsonl: {ABOUT} requests" in said
-
-
-def test_two_different_answers_to_one_request_are_refused(ask):
-    ask()
-    respond(requests(), "a.jsonl")
-    respond(requests()[:1], "b.jsonl", change=lambda line: json.dumps(line).replace("Lung", "Liver"))
-    code, said = ask()
-    assert code == 1
-    assert "a.jsonl:16 and b.jsonl:1 answer the same request (slake/train/0000) differently" in said
 
 
 def test_a_study_without_its_questions_or_that_asks_nobody_says_so(ask):

@@ -1,5 +1,6 @@
 """`dualread ask --run` against a service that misbehaves: nothing is lost, nothing is guessed."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -10,7 +11,6 @@ import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from dualread.apps.ask import sending
-from dualread.apps.ask.sending import alone
 from dualread.errors import ArtifactError
 from tests.apps.ask.conftest import ABOUT, FIRST, ROOT, lines, reply, sent
 from tests.service import completion
@@ -150,8 +150,10 @@ def test_a_killed_run_loses_nothing_and_the_next_sends_what_is_missing(study, se
 
 def test_two_runs_do_not_send_at_once(study, service):
     Path("answers").mkdir()
-    with alone(Path("answers")), pytest.raises(ArtifactError, match="another `dualread ask --run` is sending"):
-        sent(study, service)
+    with Path("answers/.sending").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ArtifactError, match="another `dualread ask --run` is sending"):
+            sent(study, service)
     assert service.bodies == []
 
 

@@ -51,17 +51,6 @@ def test_a_difference_is_that_of_the_estimates_and_of_the_replicates():
     assert (auroc["estimate"] > 0, auroc["p"] < 0.05) == (True, True)
 
 
-def test_a_method_is_compared_with_all_others_and_not_with_itself():
-    found = dualread.evaluate(answers(), compare=["b"], replicates=40).differences
-    assert set(found["baseline"]) == {"a", "c"}
-    alike = answers(methods=("a",))
-    twin = pl.concat([alike, alike.with_columns(method=pl.lit("twin"))])
-    found = dualread.evaluate(twin, compare=["a", "twin"], replicates=50).differences
-    assert set(found.filter(pl.col("reason").is_null()).select("estimate", "low", "high", "p").rows()) == {
-        (0.0, 0.0, 0.0, 1.0)
-    }
-
-
 def test_a_comparison_is_on_the_questions_that_all_methods_answer():
     """A log cannot be edited by hand; the others are counted (PROTOCOL: nothing is dropped without a count)."""
     table = answers()  # 120 questions, of which c answers 118

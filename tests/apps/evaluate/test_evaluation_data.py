@@ -32,9 +32,11 @@ def data_of(folder, answers=ANSWERS, pairs=None, **options):
 
 def parts(folder, answers=ANSWERS, pairs=None, options=None, **more):
     options = options or TableOptions(cluster=more.get("cluster"))
-    of_pairs = None if pairs is None else checked(read_file(write(folder, "pairs.csv", pairs)), OF_PAIRS, options)
+    of_pairs = (
+        None if pairs is None else checked(read_file(write(folder, "pairs.csv", pairs)), options.reading(OF_PAIRS))
+    )
     return evaluation_data(
-        checked(read_file(write(folder, "mine.csv", answers)), OF_ANSWERS, options), of_pairs, **more
+        checked(read_file(write(folder, "mine.csv", answers)), options.reading(OF_ANSWERS)), of_pairs, **more
     )
 
 
@@ -53,18 +55,6 @@ def test_answers_and_pairs_are_joined(tmp_path):
     expected |= {"canonical_answer_real": "yes", "canonical_answer_donor": "yes"}
     expected |= {"confidence_real": 0.9, "confidence_donor": 0.5, "sample_id": "q1"}
     assert pairs.select(expected.keys()).row(0, named=True) == expected
-
-
-def test_confidence_and_correct_are_enough(tmp_path):
-    found = data_of(tmp_path, columns(ANSWERS, "confidence", "correct"))
-    answers = only(found).answers
-    rows = [(0.3, False), (0.6, True), (0.8, False), (0.9, True)]
-    assert sorted(answers.select("confidence", "correct").rows()) == rows
-    assert (
-        answers["cluster_id"].n_unique() == answers["question_key"].n_unique() == 4
-    )  # every row is a cluster by itself
-    assert (found.cluster, only(found).pairs) == (None, NO_PAIRS)
-    assert found.withheld == {"within_question_auroc": f"no column 'question' in {tmp_path}/mine.csv"}
 
 
 def test_answers_are_graded_as_in_the_paper_and_a_column_correct_counts(tmp_path):
@@ -123,12 +113,6 @@ def test_a_table_may_have_several_methods(tmp_path):
     assert found.methods["ours"].answers["confidence"].to_list() == [0.9, 0.5]
     assert found.methods["ours"].pairs["confidence_donor"].to_list() == [0.1]
     assert found.methods["base"].pairs == NO_PAIRS
-
-
-def test_answer_types_make_subsets(tmp_path):
-    found = data_of(tmp_path, "answer_type,confidence,correct\nOPEN,0.5,1\nclosed,0.5,1\n")
-    assert found.subsets == ("all", "open", "closed")
-    assert sorted(only(found).answers["answer_type"]) == ["closed", "open"]
 
 
 @pytest.mark.parametrize("names", [(), ("sample_id",), ("sample_id", "image_id")])

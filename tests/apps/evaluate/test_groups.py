@@ -80,6 +80,8 @@ def test_certified_thresholds_share_delta_over_the_groups_of_a_column(folder):
         mine = by_sex.filter(group=group).drop("by", "group", "method", "dataset")
         assert mine.equals(alone.drop("method", "dataset"))
     assert by_sex.drop_nulls("threshold").height > 2
+    nothing = dualread.evaluate("klinik.csv", by="Geschlecht", **given | {"target_risk": 0.001})
+    assert "0 of 2 certified thresholds of groups, which share delta" in str(nothing)
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,8 @@ CALLS = {
         {"choices": {"yes": "y"}, "calibration": _OF_CHOICES},
     ),
     "another decimal sign": (SCORES, {"decimal": ";"}),
+    "alternatives that nothing separates": (SCORES, {"alternatives": ""}),
+    "a delta without a target risk": (SCORES, {"delta": 1.0}),
     "a target risk without calibration": ({"confidence": [0.5], "correct": [1]}, {"target_risk": 0.1}),
     **{
         f"thresholds with {wrong}": (

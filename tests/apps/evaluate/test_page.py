@@ -7,7 +7,6 @@ import pytest
 
 from dualread.apps.evaluate import files
 from dualread.apps.evaluate.evaluation import evaluate
-from dualread.apps.evaluate.figures import forests
 from dualread.apps.evaluate.page import render
 from dualread.apps.evaluate.printed import everything, first
 from dualread.apps.evaluate.report import evaluation_report
@@ -29,9 +28,7 @@ def written(tmp_path):
             out.mkdir(exist_ok=True)
             for name in ("reliability", "risk_coverage"):
                 (out / f"{name}.png").write_bytes(b"")
-            (out / "evaluate.html").write_text(
-                render(evaluation_report(found), [forests(found, *found.parts)], out, [""]), encoding="utf-8"
-            )
+            (out / "evaluate.html").write_text(render(evaluation_report(found), out, [""]), encoding="utf-8")
         return found, (out / "evaluate.html").read_text(encoding="utf-8")
 
     return write_all
@@ -64,7 +61,7 @@ def test_the_page_says_what_was_found_of_one_method_and_marks_few_donors(written
     counts = dict(re.findall(r'<th scope="row" class="left">(\w+)</th><td[^>]*>([^<]*)</td>', html))
     names = ("decisive_pairs", "source_images", "donor_images", "natural_ties")
     assert [counts[name] for name in names] == ["2", "1", "2", "0"]
-    row = forests(found, found.parts[0])[""].filter(metric="natural_ccg_auc").row(0, named=True)
+    row = evaluation_report(found).parts[0].forests[""].filter(metric="natural_ccg_auc").row(0, named=True)
     assert (row["short"], row["above"]) == ("source and donor", False)
     assert '<td class="few" data-value=".500†">' in html
     assert "too few images (2 source and 2 donor) for a verdict" in written(MORE_ANSWERS, MORE_PAIRS)[1]

@@ -8,8 +8,7 @@ import pytest
 from dualread.apps.evaluate.evaluation import evaluate
 from dualread.apps.evaluate.printed import WIDTH, number, summary
 from dualread.apps.evaluate.report import evaluation_report
-from dualread.apps.evaluate.verdicts import verdicts
-from tests.apps.evaluate.tables import many, write
+from tests.apps.evaluate.tables import write
 
 
 def table(confidences, correct):
@@ -24,9 +23,8 @@ def found_in(folder, text, pairs=None, **options):
 
 def told(folder, text, pairs=None):
     """Return {metric: verdict} of the only method."""
-    found = found_in(folder, text, pairs)
-    (cells,) = found.parts
-    [numbers] = verdicts(cells, found.metrics).values()
+    (part,) = evaluation_report(found_in(folder, text, pairs)).parts
+    [numbers] = part.verdicts.values()
     return {verdict.metric: verdict for verdict in numbers}
 
 
@@ -76,18 +74,6 @@ def test_many_methods_fit_one_screen_and_warnings_are_counted():
     assert max(map(len, lines)) <= WIDTH
     assert "... and 18 more methods" in lines
     assert lines[-1] == "2 warnings in .warnings, the first: warning: x"
-
-
-@pytest.mark.parametrize("names", [["mine"], ["a", "b"], [f"a method with a very long name {k}" for k in range(12)]])
-def test_every_line_fits_and_says_the_numbers(tmp_path, names):
-    found = found_in(tmp_path, many(names))
-    lines = [line.text for line in summary(evaluation_report(found))]
-    assert max(map(len, lines)) <= WIDTH
-    assert lines[0].startswith("mine.csv: 60 answers, 60 images")
-    aurocs = found.metrics.filter(metric="auroc", subset="all")["estimate"]
-    assert sum(number(aurocs[0]) in line.split() for line in lines) == len(names)  # it is the same for all
-    good = [line for line in summary(evaluation_report(found)) if line.kind == "good" and line.text.startswith("auroc")]
-    assert [line.text[line.start :].startswith("right answers get more confidence") for line in good] == [True]
 
 
 def test_of_several_methods_each_interval_stands_beside_its_value(tmp_path):

@@ -17,8 +17,8 @@ from dualread.errors import DataError
 
 def read(table, declared=ANSWERS, **options):
     if isinstance(table, str | Path):
-        return checked(read_file(Path(table)), declared, TableOptions(**options))
-    return checked(read_frame(table, "mine"), declared, TableOptions(**options))
+        return checked(read_file(Path(table)), TableOptions(**options).reading(declared))
+    return checked(read_frame(table, "mine"), TableOptions(**options).reading(declared))
 
 
 def of_text(folder, text, name="mine.csv", **options):

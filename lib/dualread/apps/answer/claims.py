@@ -49,13 +49,7 @@ def with_references(examples: Sequence[UserExample], labels: Labels | None) -> l
 
 
 def entry_of(spans: Any, labels: Labels | None, folder: Path) -> dict[str, Any]:
-    """Return the entry `claims` of the data set; labels of a table are written into `folder`.
-
-    Args:
-        spans: The plugin that divides reports, or {plugin: its settings}.
-        labels: See `known_labels`.
-        folder: Where tables of labels are kept.
-    """
+    """Return the entry `claims` of the data set; a table of labels is written into `folder`."""
     if isinstance(labels, str):
         return {"spans": spans, "labels": labels}
     settings: dict[str, Any] = {"assumed": {"test": False}}
@@ -73,13 +67,9 @@ def entry_of(spans: Any, labels: Labels | None, folder: Path) -> dict[str, Any]:
 
 
 def known_labels(labels: Any) -> Labels | None:
-    """Return the name of a plugin; or the labels that are known: report and text, and bool correct.
+    """Return the name of a plugin; or the labels of a frame or file: report (the example's id), text, and bool correct.
 
-    Args:
-        labels: A plugin; or a frame or file with `report` (the example's id), `text` and `correct`; or None.
-
-    Raises:
-        DataError: A column is missing, a label is none, a claim has two, or there is no label at all.
+    Raises DataError if a column is missing, a label is none, a claim has two, or there is no label at all.
     """
     if labels is None or (isinstance(labels, str) and labels in plugins.known("claim_labels")):
         return labels
@@ -103,6 +93,16 @@ def known_labels(labels: Any) -> Labels | None:
     return known.sort("report", "text")
 
 
+def with_methods(rows: pl.DataFrame, long: pl.DataFrame, scores: Mapping[str, pl.DataFrame | None]) -> pl.DataFrame:
+    """Return the rows with a column per method: its confidences in the table of answers, or its scores."""
+    for method, raw in scores.items():
+        of_method = long.filter(method=method).select("sample_id", pl.col("confidence").alias(f"{WIDE}{method}"))
+        if raw is not None:
+            of_method = raw.select("sample_id", pl.col("score").alias(f"{WIDE_SCORE}{method}"))
+        rows = rows.join(of_method, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    return rows
+
+
 def claims_frame(
     long: pl.DataFrame,
     tables: Sequence[Path],
@@ -113,25 +113,15 @@ def claims_frame(
 ) -> pl.DataFrame:
     """Return one row per claim: report, claim, part, image_id, cluster_id, start, end, text, correct, and others.
 
-    The others are the columns of methods, and those that only the user knows.
-
-    Args:
-        long: The table of answers of the study, of which each is a claim.
-        tables: Its tables of claims, of the parts that are wanted.
-        manifests: The tables of questions of these parts.
-        asked: The examples of these parts, in whose order reports are.
-        scores: By method, the table of those that give scores alone.
-        labels: See `known_labels`.
+    The others are the columns of methods, and those that only the user knows. `long` is the study's table of answers,
+    of which each is a claim; `tables` (claims) and `manifests` (questions) are those of the wanted parts. `scores`
+    holds tables of the methods that give scores alone.
     """
     claims = pl.concat(pl.read_parquet(table, columns=list(CLAIMS.columns)) for table in tables)
     clusters = pl.concat(pl.read_parquet(table, columns=["sample_id", "cluster_id"]) for table in manifests)
     clusters = clusters.rename({"sample_id": "question"})
     claims = claims.join(clusters, on="question", how="left", validate="m:1", maintain_order="left")
-    for method, raw in scores.items():
-        of_method = long.filter(method=method).select("sample_id", pl.col("confidence").alias(f"{WIDE}{method}"))
-        if raw is not None:
-            of_method = raw.select("sample_id", pl.col("score").alias(f"{WIDE_SCORE}{method}"))
-        claims = claims.join(of_method, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    claims = with_methods(claims, long, scores)
     reports = pl.DataFrame(
         {
             "question": [f"{DATASET}/{PARTS[example.part]}/{example.sample_id}" for example in asked],

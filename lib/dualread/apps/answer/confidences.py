@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from dualread.apps.answer.claims import Labels, claims_frame, entry_of, known_labels, with_references
+from dualread.apps.answer.claims import Labels, claims_frame, entry_of, known_labels, with_methods, with_references
 from dualread.apps.answer.examples import PARTS, UserExample, numbered, other_columns, read_examples, write
 from dualread.apps.answer.jobs import Jobs
 from dualread.apps.answer.study import (
@@ -198,12 +198,7 @@ def _release(stage: str) -> None:
 
 def _frame(long: pl.DataFrame, asked: Sequence[UserExample], scores: Mapping[str, pl.DataFrame | None]) -> pl.DataFrame:
     """Return one row per example from the table of answers; `scores` are those of methods that give scores alone."""
-    answers = long.unique("sample_id").select(_OF_ANSWERS)
-    for method, raw in scores.items():
-        of_method = long.filter(method=method).select("sample_id", pl.col("confidence").alias(f"{WIDE}{method}"))
-        if raw is not None:
-            of_method = raw.select("sample_id", pl.col("score").alias(f"{WIDE_SCORE}{method}"))
-        answers = answers.join(of_method, on="sample_id", how="left", validate="1:1")
+    answers = with_methods(long.unique("sample_id").select(_OF_ANSWERS), long, scores)
     known = pl.DataFrame(
         {
             "sample_id": [f"{DATASET}/{PARTS[example.part]}/{example.sample_id}" for example in asked],

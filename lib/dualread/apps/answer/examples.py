@@ -44,25 +44,15 @@ _NO_REFERENCE = [""]  # which no answer equals; the result says nothing about it
 
 @dataclass(frozen=True, kw_only=True)
 class UserExample:
-    """One question about an image.
+    """One question about an image."""
 
-    Attributes:
-        place: Where it was given, for messages.
-        part: fit, validation or test.
-        record: Its columns as the loader `table` reads them; `image` are paths inside the folder.
-        images: The images' files, or their bytes.
-        has_id: Whether its id was given, and is no digest.
-        has_reference: Whether its accepted answers are known.
-        others: Columns that only the user knows.
-    """
-
-    place: str
-    part: str
-    record: Mapping[str, Any]
-    images: Sequence[Path | bytes]
-    has_id: bool
-    has_reference: bool
-    others: Mapping[str, Any]
+    place: str  # where it was given, for messages
+    part: str  # fit, validation or test
+    record: Mapping[str, Any]  # its columns as the loader `table` reads them; `image` are paths inside the folder
+    images: Sequence[Path | bytes]  # the images' files, or their bytes
+    has_id: bool  # whether its id was given, and is no digest
+    has_reference: bool  # whether its accepted answers are known
+    others: Mapping[str, Any]  # columns that only the user knows
 
     @property
     def sample_id(self) -> str:
@@ -79,14 +69,8 @@ def other_columns(examples: Sequence[UserExample]) -> list[pl.Series]:
 def read_examples(examples: Any, name: str, *, part: str | None = None) -> list[UserExample]:
     """Return the examples of a frame (polars, pandas, pyarrow, datasets), an iterable of dicts, or a file.
 
-    Args:
-        examples: The examples. Paths of images are relative to the file, or to the current folder.
-        name: What messages call them, unless they are a file.
-        part: The part of all of them; by default, each says its own, or is of `test`.
-
-    Raises:
-        DataError: They cannot be read, there are none, or a row lacks its image or question or has a wrong value; the
-            message lists up to ten rows.
+    Paths of images are relative to the file, or to the current folder. Raises DataError, with up to ten rows, if there
+    are no examples, or a row lacks its image or question or has a wrong value.
     """
     if isinstance(examples, str | Path):
         folder, lines = Path(examples).parent, unfolded(read_table(Path(examples))[0])
@@ -105,11 +89,7 @@ def read_examples(examples: Any, name: str, *, part: str | None = None) -> list[
 
 
 def numbered(examples: Sequence[UserExample]) -> list[UserExample]:
-    """Return the examples, of which those without an id that repeat another one have a number behind theirs.
-
-    Raises:
-        DataError: Two examples of one part have the same id of their own.
-    """
+    """Return the examples; repeated ones have a number behind their digest, and a repeated id is refused."""
     seen: Counter[tuple[str, str]] = Counter()
     made = []
     for example in examples:
@@ -129,9 +109,7 @@ def numbered(examples: Sequence[UserExample]) -> list[UserExample]:
 def write(examples: Iterable[UserExample], folder: Path) -> Path:
     """Write the examples of one part as a folder that the loader `table` reads, unless it is there; return it.
 
-    Args:
-        examples: The examples; their order changes nothing.
-        folder: Where folders of examples are; this one is named by their digest.
+    Its name is their digest, and their order changes nothing.
     """
     ordered = sorted(examples, key=lambda example: example.sample_id)
     records = [{**example.record, "split": PARTS[example.part]} for example in ordered]
@@ -248,11 +226,7 @@ class _Pictures:
         self._kept: list[Any] = []  # so that no other object gets the id of one of them
 
     def named(self, image: Any) -> tuple[str, Path | bytes]:
-        """Return the name of an image among the examples, and its file or bytes.
-
-        Raises:
-            DataError: It cannot be read.
-        """
+        """Return the name of an image among the examples, and its file or bytes; DataError if it cannot be read."""
         if isinstance(image, Mapping):
             image = image.get("path") if image.get("bytes") is None else image["bytes"]
         key = image if isinstance(image, str | Path) else id(image)

@@ -29,13 +29,8 @@ class _Split:
 class Jobs:
     """The jobs of one study.
 
-    Args:
-        study: The study.
-        sources: The folder of the examples of each split that is needed.
-        splits: The splits whose answers are wanted.
-        methods: The methods whose confidences are wanted; the others are those that they build on.
-        out: Where artifacts are linked.
-        uncalibrated: See `StudyShards`.
+    Needed examples are in a folder per split, `sources`; answers to `splits` by `methods` are wanted, and others only
+    where these build on them. Artifacts are linked below `out`.
     """
 
     def __init__(

@@ -24,11 +24,7 @@ _PART_OF = {split: part for part, split in PARTS.items()}
 
 
 def changes_of(settings: Mapping[str, Any] | str | Path | None) -> dict[str, Any]:
-    """Return entries that are laid over config.yaml, as they are or as a YAML file has them.
-
-    Raises:
-        ConfigError: The file cannot be read.
-    """
+    """Return entries that are laid over config.yaml, as they are or as a YAML file has them."""
     return read(Path(settings)) if isinstance(settings, str | Path) else dict(settings or {})
 
 
@@ -57,12 +53,7 @@ def known_methods(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def chosen_methods(wanted: Iterable[str] | Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the entries of the wanted methods and of those that they build on, parents first.
 
-    Args:
-        wanted: Names, or {name: an entry as in config.yaml}; None for an entry means the known one.
-        known: The known methods.
-
-    Raises:
-        ConfigError: A method is unknown, or builds on itself.
+    `wanted` are names, or {name: an entry as in config.yaml}, where None means the known one.
     """
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     described = {str(name): entry for name, entry in wanted.items() if entry} if isinstance(wanted, Mapping) else {}
@@ -100,19 +91,10 @@ def study_of(
     changes: Mapping[str, Any],
     claims: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the study.
+    """Return the study of one checkpoint, `backbone`, or of any if None, to look at methods alone.
 
-    Args:
-        backbone: The entry of the checkpoint: `source` and `settings`; None for any, to look at methods alone.
-        methods: The entries of the methods.
-        prompt: The prompt by which the model answers.
-        batch_size: Completions that are generated at once; a replay reads a quarter of them.
-        max_completion_tokens: Longest answer, and longest sample of one.
-        changes: Entries that are laid over those of config.yaml and of this call.
-        claims: The entry `claims` of the data set, if answers are reports.
-
-    Raises:
-        ConfigError: Something is unknown or out of range.
+    A replay reads a quarter of the completions that are generated at once; samples are as long as answers. `changes`
+    are laid over config.yaml and this call; `claims` is that entry of the data set, if answers are reports.
     """
     config = read(_CONFIG)
     any_backbone = next(iter(config["backbones"].values())) if backbone is None else backbone
@@ -179,13 +161,7 @@ def scoring_unfitted(study: Config) -> list[str]:
 def needed_parts(
     study: Config, parts: Sequence[str], unfitted: Mapping[str, str] | None = None
 ) -> dict[str, list[str]]:
-    """Return, for each part that is needed, the methods that are fitted on it; none for those that are only answered.
-
-    Args:
-        study: The study.
-        parts: The parts whose answers are wanted.
-        unfitted: As from `uncalibrated`.
-    """
+    """Return, for each part that is needed, the methods that are fitted on it; none where it is only answered."""
     shards = StudyShards(study, unfitted)
     needed: dict[str, list[str]] = {part: [] for part in parts}
     for method in study.methods:
@@ -199,14 +175,7 @@ def check_examples(
 ) -> None:
     """Refuse methods that nothing here can be fitted on, and parts without an example.
 
-    Args:
-        examples: All examples.
-        needed: As from `needed_parts`.
-        unfitted: Methods that need no example with a reference answer, which a message recommends.
-
-    Raises:
-        DataError: A needed part has no example, one on which a method is fitted has no reference answer, or there are
-            too few images in the part `fit`.
+    `needed` is as from `needed_parts`; `unfitted` methods need no reference answer, which a message recommends.
     """
     for part, methods in needed.items():
         of_part = [example for example in examples if example.part == part]

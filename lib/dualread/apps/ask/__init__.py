@@ -7,16 +7,16 @@ what comes back.
 import argparse
 import os
 import re
-from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from dualread.apps.text import check_repository
 from dualread.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dualread.apps.ask.sending import RequestBatch
+    from dualread.apps.ask.sending import Endpoint
 
 HELP = "write, and send, what a service is to be asked for a study"
 DESCRIPTION = """
@@ -59,15 +59,14 @@ def run(options: argparse.Namespace) -> int:
     from dualread.apps.ask.study import Asking, written
     from dualread.study.files import load
 
-    if not Path("config.yaml").is_file():
-        raise ConfigError(
-            f"{Path.cwd()}: no config.yaml here. Change to the folder of the repository, and run it again."
-        )
+    check_repository()
     if options.images not in ("data", "file") and not options.images.startswith(("http://", "https://")):
         raise ConfigError(f"--images {options.images}: expected data, file, or an address (https://...).")
-    check_sending(options)
+    endpoint = endpoint_of(options)
     asking = Asking(load(options.study, Path()), options.study, images=options.images, linked=options.linked)
-    n_failed = sum(send_open(folder, partial(asking.batches, folder), options) for folder in asking.folders)
+    n_failed = 0
+    if endpoint is not None:
+        n_failed = sum(endpoint.send(folder, partial(asking.batches, folder)) for folder in asking.folders)
     for line in written(asking):
         print(line)
     return 1 if n_failed else 0
@@ -85,16 +84,16 @@ def add_sending_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_sending(options: argparse.Namespace) -> None:
-    """Check --run, --to, --key, --at-once, --per-minute and --timeout.
+def endpoint_of(options: argparse.Namespace) -> "Endpoint | None":
+    """Return where and how fast requests are sent; None if they are not.
 
     Raises:
-        ConfigError: A service is named and nothing is to be sent; or --run, and one of the others is missing or wrong.
+        ConfigError: There are options of sending without --run, or one of them is missing or wrong with it.
     """
     if not options.sends:
         if options.to or options.key:
             raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")
-        return
+        return None
     if not options.to or not options.key:
         raise ConfigError("--run: expected --to URL, the service's address, and --key NAME, the variable with its key.")
     try:
@@ -114,13 +113,12 @@ def check_sending(options: argparse.Namespace) -> None:
         )
     if options.at_once < 1 or options.per_minute < 1 or options.timeout <= 0:
         raise ConfigError("--at-once, --per-minute, --timeout: expected numbers above 0.")
+    from dualread.apps.ask.sending import Endpoint
 
-
-def send_open(folder: Path, batches: "Callable[[], Iterable[RequestBatch]]", options: argparse.Namespace) -> int:
-    """Send what is open of `batches`, if `options` say so; return how many requests were sent and are not answered."""
-    if not options.sends:
-        return 0
-    from dualread.apps.ask.sending import Endpoint, SendingLimits, send
-
-    limits = SendingLimits(at_once=options.at_once, per_minute=options.per_minute, timeout_seconds=options.timeout)
-    return send(folder, batches, Endpoint(address=options.to, key=os.environ[options.key].strip()), limits)
+    return Endpoint(
+        address=options.to,
+        key=key,
+        at_once=options.at_once,
+        per_minute=options.per_minute,
+        timeout_seconds=options.timeout,
+    )

@@ -10,13 +10,12 @@ import base64
 import fcntl
 import json
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 import httpx2
@@ -25,8 +24,8 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 from dualread import limits
 from dualread.errors import ArtifactError, in_a_line
 from dualread.models.service.replies import ReplyError, reply_of
-from dualread.models.service.requests import ServiceRequest, line_of
-from dualread.models.service.responses import Found
+from dualread.models.service.requests import ServiceRequest, judge_body, line_of
+from dualread.models.service.responses import Found, Responses
 from dualread.progress import say, track
 
 # The limits of OpenAI's Batch API, the narrowest that we know: requests, and bytes with room to spare.
@@ -38,46 +37,54 @@ _KEPT = ("id", "object", "created", "model", "choices", "usage")  # of a reply: 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestBatch:
-    """Requests of one kind, such as those of a shard.
+    """Requests of one kind, such as those of a shard."""
 
-    Attributes:
-        requests: Gives all that can be asked by now, again and again in the same order; none is kept in memory.
-        body: Gives the body of a call, with its messages.
-        replied: Which of them are answered.
-    """
-
+    # Gives all that can be asked by now, again and again in the same order; none is kept in memory.
     requests: Callable[[], Iterator[ServiceRequest]]
-    body: Callable[[ServiceRequest], dict[str, Any]]
-    replied: Found
+    body: Callable[[ServiceRequest], dict[str, Any]]  # gives the body of a call, with its messages
+    replied: Found  # which of them are answered
+    name: str = ""  # what lines for people call it
+    waiting: int = 0  # how many answers, or shards of samples, are not there yet to ask about
+
+    @classmethod
+    def of_judge(cls, requests: Callable[[], Iterator[ServiceRequest]], responses: Responses, **about: Any) -> Self:
+        """Return the requests of a judge, looked up in `responses`."""
+        replied = Found(responses)
+        deque(replied.replies(requests()), maxlen=0)
+        return cls(requests=requests, body=judge_body, replied=replied, **about)
 
     def open(self) -> Iterator[ServiceRequest]:
         """Return the requests that are not answered."""
         return compress(self.requests(), self.replied.is_open)
 
 
-def write_requests(folder: Path, batches: Iterable[RequestBatch]) -> Iterator[tuple[Path, int]]:
-    """Write files that a batch service takes, in place of earlier ones, and yield each with its number of requests."""
+def write_requests(folder: Path, batches: Iterable[RequestBatch]) -> dict[Path, int]:
+    """Write files that a batch service takes, in place of earlier ones; return the number of requests of each."""
     for old in folder.glob("requests-*.jsonl"):
         old.unlink()
-    opened = ((batch, request) for batch in batches for request in batch.open())
-    lines = (json.dumps(line_of(request, batch.body(request))).encode() + b"\n" for batch, request in opened)
-    line, number = next(lines, None), 0
-    while line is not None:
-        number += 1
-        path, n, size = folder / f"requests-{number:03d}.jsonl", 0, 0
-        with path.open("wb") as file:
-            while line is not None and (not n or (n < _MOST_LINES and size + len(line) <= _MOST_BYTES_OF_A_FILE)):
+    written: dict[Path, int] = {}
+    path, size = folder, 0
+    for batch in batches:
+        for request in batch.open():
+            line = json.dumps(line_of(request, batch.body(request))).encode() + b"\n"
+            if not written or written[path] == _MOST_LINES or size + len(line) > _MOST_BYTES_OF_A_FILE:
+                path, size = folder / f"requests-{len(written) + 1:03d}.jsonl", 0
+            with path.open("ab") as file:
                 file.write(line)
-                n, size, line = n + 1, size + len(line), next(lines, None)
-        yield path, n
+            written[path], size = written.get(path, 0) + 1, size + len(line)
+    return written
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where requests are sent; the key, and a password in the address, are shown and written nowhere."""
+    """Where requests are sent, and how fast; the key, and a password in the address, are shown and written nowhere."""
 
     address: str = field(repr=False)
     key: str = field(repr=False)
+    at_once: int
+    per_minute: int
+    timeout_seconds: float  # the longest wait for a reply
+    retries: int = 5  # of the client
 
     def secrets(self) -> list[str]:
         """Return the secrets as a service could write them, longest first: in JSON, addresses, hexadecimal, base64."""
@@ -102,65 +109,40 @@ class Endpoint:
         """Return whether a secret is in a text; not one that may be a word, for a service that needs no key."""
         return any(form in text for form in self.secrets() if len(form) > 7 and any(map(str.isdecimal, form)))
 
+    def send(self, folder: Path, batches: Callable[[], Iterable[RequestBatch]]) -> int:
+        """Send all that is open of `batches`, asked for until there is nothing new; return how many are not answered.
 
-@dataclass(frozen=True, kw_only=True)
-class SendingLimits:
-    """How fast requests are sent, how long a reply may take, and how often the client sends one again."""
+        Responses are appended to responses/sent.jsonl in the `folder`.
 
-    at_once: int
-    per_minute: int
-    timeout_seconds: float
-    retries: int = 5
-
-
-def send(folder: Path, batches: Callable[[], Iterable[RequestBatch]], service: Endpoint, limits: SendingLimits) -> int:
-    """Send all that is open of `batches`, which are asked for again until there is nothing new.
-
-    Responses are appended to responses/sent.jsonl in the `folder`.
-
-    Returns:
-        The number of requests that were sent and are not answered.
-
-    Raises:
-        ArtifactError: The service refuses the key or the address, or fails again and again; or another process sends.
-    """
-    sent: set[str] = set()  # whatever comes of it, a run sends no request twice
-    n_failed = 0
-    (folder / "responses").mkdir(parents=True, exist_ok=True)
-    with alone(folder), (folder / "responses/sent.jsonl").open("ab+") as file:
-        if file.tell():  # a line that a killed process has half written is ended, and its request is sent again
-            file.seek(-1, 2)
-            file.write(b"" if file.read() == b"\n" else b"\n")
-        while True:
-            opened = ((batch, request) for batch in batches() for request in batch.open())
-            todo = list(islice((pair for pair in opened if pair[1].custom_id not in sent), _MOST_LINES))
-            if not todo:
-                return n_failed
-            say(f"{service.hidden(service.address)}: {len(todo)} requests")
-            sent |= {request.custom_id for _, request in todo}
-            n_failed += asyncio.run(_Sender(service, limits, file).send(todo))
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Refuse a second process that sends for the same folder.
-
-    Raises:
-        ArtifactError: Another one is at work.
-    """
-    with (folder / ".sending").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ArtifactError(f"{folder}: another `dualread ask --run` is sending. Wait for its end.") from error
-        yield
+        Raises:
+            ArtifactError: The service refuses the key or the address, fails again and again, or another process sends.
+        """
+        sent: set[str] = set()  # whatever comes of it, a run sends no request twice
+        n_failed = 0
+        (folder / "responses").mkdir(parents=True, exist_ok=True)
+        with (folder / ".sending").open("w") as lock, (folder / "responses/sent.jsonl").open("ab+") as file:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ArtifactError(f"{folder}: another `dualread ask --run` is sending. Wait for its end.") from error
+            if file.tell():  # a line that a killed process has half written is ended, and its request is sent again
+                file.seek(-1, 2)
+                file.write(b"" if file.read() == b"\n" else b"\n")
+            while True:
+                opened = ((batch, request) for batch in batches() for request in batch.open())
+                todo = list(islice((pair for pair in opened if pair[1].custom_id not in sent), _MOST_LINES))
+                if not todo:
+                    return n_failed
+                say(f"{self.hidden(self.address)}: {len(todo)} requests")
+                sent |= {request.custom_id for _, request in todo}
+                n_failed += asyncio.run(_Sender(self, file).send(todo))
 
 
 class _Sender:
-    """Sends a list of requests."""
+    """Sends requests, and writes what comes of each into a file."""
 
-    def __init__(self, service: Endpoint, limits: SendingLimits, file: IO[bytes]) -> None:
-        self._service, self._limits, self._file = service, limits, file
+    def __init__(self, service: Endpoint, file: IO[bytes]) -> None:
+        self._service, self._file = service, file
         self._next_start, self._in_a_row = 0.0, 0
         self._stopped: str | None = None
 
@@ -170,24 +152,22 @@ class _Sender:
 
         async def work() -> None:
             for batch, request in queue:
-                reason = await self._ask(client, batch, request)
-                self._in_a_row = 0 if reason is None else self._in_a_row + 1
-                if reason is not None:
+                if (reason := await self._ask(client, batch, request)) is not None:
                     reasons[reason] += 1
+                self._in_a_row = 0 if reason is None else self._in_a_row + 1
                 if self._in_a_row >= _FAILURES_IN_A_ROW:
                     self._stopped = self._stopped or f"{self._in_a_row} requests in a row failed: {reason}"
                 if self._stopped:
                     return
 
-        client = AsyncOpenAI(
+        async with AsyncOpenAI(
             base_url=self._service.address,
             api_key=self._service.key,
-            timeout=self._limits.timeout_seconds,
-            max_retries=self._limits.retries,
+            timeout=self._service.timeout_seconds,
+            max_retries=self._service.retries,
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),  # else a picture might go elsewhere
-        )
-        async with client:
-            await asyncio.gather(*(work() for _ in range(self._limits.at_once)))
+        ) as client:
+            await asyncio.gather(*(work() for _ in range(self._service.at_once)))
         for reason, n in reasons.most_common(5):
             say(f"{n} requests are not answered: {reason}")
         if self._stopped:
@@ -200,9 +180,10 @@ class _Sender:
     async def _ask(self, client: AsyncOpenAI, batch: RequestBatch, request: ServiceRequest) -> str | None:
         """Send one request and write what came of it; return why it is not answered, None if it is."""
         start = max(time.monotonic(), self._next_start)
-        self._next_start = start + 60 / self._limits.per_minute
+        self._next_start = start + 60 / self._service.per_minute
         await asyncio.sleep(start - time.monotonic())
-        response, reason, text = None, None, ""
+        hidden, text = self._service.hidden, ""
+        response = reason = None
         try:
             request_id, text = await self._call(client, batch.body(request))
             body = json.loads(text)
@@ -210,37 +191,38 @@ class _Sender:
             kept = {name: body[name] for name in _KEPT if name in body}
             if self._service.is_in(json.dumps(kept, ensure_ascii=False)):
                 raise ReplyError("holds the key that was sent")
-            response = {"status_code": 200, "request_id": request_id, "body": kept}
-        except (ReplyError, ValueError, RecursionError) as error:
-            reason = f"the reply {error if isinstance(error, ReplyError) else 'is no JSON'}"
+            response = {"status_code": 200, "request_id": request_id and hidden(request_id), "body": kept}
+        except ReplyError as error:
+            reason = f"the reply {error}"
+        except (ValueError, RecursionError):
+            reason = "the reply is no JSON"
         except (APITimeoutError, TimeoutError, httpx2.TimeoutException):
-            reason = f"no reply within {self._limits.timeout_seconds:g} s"
+            reason = f"no reply within {self._service.timeout_seconds:g} s"
         except (APIConnectionError, httpx2.HTTPError) as error:
             why = error.__cause__ if isinstance(error.__cause__, Exception) else error
             reason = f"the connection failed ({in_a_line(why)})"
         except APIStatusError as error:
-            code, detail = error.status_code, self._service.hidden(error.response.text)
+            code, detail = error.status_code, hidden(error.response.text)
             reason = f"error {code}: {detail or 'no text'}"
             response = {"status_code": code, "request_id": None, "body": {"error": {"message": detail}}}
             if code in _FOR_ALL:
                 self._stopped = f"{reason} ({_FOR_ALL[code]})"
-        reason = reason and self._service.hidden(reason)
-        problem = None if response else {"message": reason, "reply": self._service.hidden(text)}
+        reason = reason and hidden(reason)
+        problem = None if response else {"message": reason, "reply": hidden(text)}
         line = {"custom_id": request.custom_id, "response": response, "error": problem}
         self._file.write(json.dumps(line).encode() + b"\n")
         self._file.flush()  # a killed run loses no line
         return reason
 
     async def _call(self, client: AsyncOpenAI, body: dict[str, Any]) -> tuple[str | None, str]:
-        """Return the service's own name of the call, and its reply."""
+        """Return the service's own name of the call, and its whole reply; nothing of one that ends too late."""
         called = client.chat.completions.with_streaming_response.create(
             model=body["model"], messages=body["messages"], extra_body=body
         )
         content = bytearray()
-        async with called as response, asyncio.timeout(self._limits.timeout_seconds):
+        async with called as response, asyncio.timeout(self._service.timeout_seconds):
             async for piece in response.iter_bytes():
                 content += piece
                 if len(content) > limits.REPLY_BYTES:
                     raise ReplyError(f"has more than {limits.REPLY_BYTES / 1e6:.0f} MB")
-            request_id = response.headers.get("x-request-id")
-            return request_id and self._service.hidden(request_id), content.decode("utf-8", "replace")
+            return response.headers.get("x-request-id"), content.decode("utf-8", "replace")

@@ -1,8 +1,6 @@
 """What a study asks a service: its shards and views as batches of requests, and which of them are answered."""
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -16,7 +14,7 @@ from dualread.artifacts.tables import read_table
 from dualread.data.questions.audit import LINKED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import asked
-from dualread.models.service.requests import ServiceRequest, body_of, image_url, judge_body, requests_of
+from dualread.models.service.requests import ServiceRequest, body_of, image_url, requests_of
 from dualread.models.service.responses import Found, Responses, read_responses
 from dualread.schema.answers import Service, ShardSpec
 from dualread.schema.columns import MANIFEST, PAIRS
@@ -33,31 +31,11 @@ _README = """Put the output files of the service here: JSON lines (*.jsonl) in t
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyRequests(RequestBatch):
-    """Requests of a study; so many answers, or shards of samples, are `waiting`, that is not there yet to ask about."""
-
-    name: str
-    waiting: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShardRequests(StudyRequests):
-    """The requests of a shard or view."""
-
-    shard: ShardOrView
-    manifest: Path
-
-
 class Asking:
     """A study whose answers are given; `folders` are those of its actors' answers, without repetition."""
 
     def __init__(self, config: Config, files: Sequence[Path], *, images: str = "data", linked: bool = False) -> None:
-        """Set the study, its files, how images travel (`image_url`), and whether pictures behind links may be sent.
-
-        Raises:
-            ConfigError: No answer that the study judges is given.
-        """
+        """Set the study, its files, how images travel (`image_url`), and whether pictures behind links may be sent."""
         self.config, self._files, self._url_of, self._linked = config, files, image_url(images), linked
         self._shards = StudyShards(config)
         self._actors = {
@@ -76,7 +54,7 @@ class Asking:
                 " `answers: {folder: ...}` in an entry of `actors`, or a `service` in the `groups` of a view."
             )
 
-    def batches(self, folder: Path) -> Iterator[StudyRequests]:
+    def batches(self, folder: Path) -> Iterator[RequestBatch]:
         """Yield what is asked whose answers are in `folder`, each view after the answers that it is about."""
         responses = read_responses(folder / "responses")
         if judged := [entry for entry in self._judged if Path(entry["inputs"]["responses"]).parent == folder]:
@@ -87,26 +65,22 @@ class Asking:
             answers: dict[ShardOrView, dict[str, str]] = {}
             unanswered: dict[ShardOrView, int] = {}
             for shard in self._shards.generated(actor):
-                spec, replied = shard_spec(self.config, actor, shard), Found(responses)
+                spec, replied, valid = shard_spec(self.config, actor, shard), Found(responses), dict[str, str]()
                 about = answers[shard[:3]] if spec.answer_contract is not None else None
+                parse = plugins.load("contracts", contract_of(self.config, actor, shard[0], shard[2])).parse
                 requests = partial(self._requests, shard, spec, service, about)
-                replies = replied.replies(requests())
-                if len(shard) == 3:
+                for request, reply in replied.replies(requests()):
                     # About answers that are not valid, the actor is not asked.
-                    parse = plugins.load("contracts", contract_of(self.config, actor, shard[0], shard[2])).parse
-                    parsed = ((request.question.sample_id, parse(reply.choices[0].text)) for request, reply in replies)
-                    answers[shard] = {sample_id: made.answer for sample_id, made in parsed if made.answer is not None}
-                    unanswered[shard] = replied.n_missing
-                else:
-                    deque(replies, maxlen=0)  # looks them all up
+                    if len(shard) == 3 and (answer := parse(reply.choices[0].text).answer) is not None:
+                        valid[request.question.sample_id] = answer
+                if len(shard) == 3:
+                    answers[shard], unanswered[shard] = valid, replied.n_missing
                 manifest = self._folder("manifests", shard)
-                yield ShardRequests(
-                    name="/".join((backbone, actor, *shard)),
-                    shard=shard,
-                    manifest=manifest,
+                yield RequestBatch(
                     requests=requests,
                     body=partial(body_of, manifest=manifest, url_of=self._url_of),
                     replied=replied,
+                    name="/".join((backbone, actor, *shard)),
                     waiting=unanswered[shard[:3]] if about is not None else 0,
                 )
 
@@ -116,17 +90,8 @@ class Asking:
         manifest, pairs = read_table(self._folder("manifests", shard) / "manifest.parquet", MANIFEST), None
         if self._shards.needs_pairs(shard[2]):
             pairs = read_table(self._folder("pairs", shard) / "pairs.parquet", PAIRS)
-        prompt, draws = spec.prompt, spec.draws or 1
-        questions = asked(
-            manifest,
-            prompt=prompt.name,
-            hints=prompt.hints,
-            images=spec.images,
-            draws=draws,
-            pairs=pairs,
-            answers=about,
-        )
-        return requests_of(spec, service, questions)
+        shown = {"prompt": spec.prompt.name, "hints": spec.prompt.hints, "images": spec.images}
+        return requests_of(spec, service, asked(manifest, **shown, draws=spec.draws or 1, pairs=pairs, answers=about))
 
     def _folder(self, kind: str, shard: ShardOrView) -> Path:
         """Return the artifact with the questions of a shard, or with their donors, if its images may be sent."""
@@ -147,7 +112,7 @@ class Asking:
         return folder
 
 
-def _judging(entries: Sequence[Mapping[str, Any]], responses: Responses) -> StudyRequests:
+def _judging(entries: Sequence[Mapping[str, Any]], responses: Responses) -> RequestBatch:
     """Return what a judge is asked about the samples that are there, each text once."""
     there = []
     for entry in entries:
@@ -157,25 +122,19 @@ def _judging(entries: Sequence[Mapping[str, Any]], responses: Responses) -> Stud
             there.append((spec, {name: file.parent for name, file in files.items()}))
 
     def requests() -> Iterator[ServiceRequest]:
-        asked = set[str]()
+        asked_ids = set[str]()
         for spec, inputs in there:
             for request in judge_requests(spec, [pair for _, pair in compared_answers(spec, inputs)]):
-                if request.custom_id not in asked:
-                    asked.add(request.custom_id)
+                if request.custom_id not in asked_ids:
+                    asked_ids.add(request.custom_id)
                     yield request
 
-    replied = Found(responses)
-    deque(replied.replies(requests()), maxlen=0)  # looks them all up
-    name, waiting = "which answers mean the same", len(entries) - len(there)
-    return StudyRequests(name=name, requests=requests, body=judge_body, replied=replied, waiting=waiting)
+    waiting = len(entries) - len(there)
+    return RequestBatch.of_judge(requests, responses, name="which answers mean the same", waiting=waiting)
 
 
 def written(asking: Asking) -> Iterator[str]:
-    """Write what is still to be asked into each folder of answers, in place of what was written before.
-
-    Yields:
-        Lines about requests and responses, for people.
-    """
+    """Write what is still to be asked into each folder of answers, in place of what was there; yield lines about it."""
     for actor, reasons in asking.config.left_out.items():
         yield from (f"{actor}: the method {method} is left out: {reason}" for method, reason in reasons.items())
     for folder in asking.folders:
@@ -194,7 +153,7 @@ def written(asking: Asking) -> Iterator[str]:
             yield f"{responses.folder}: {responses.n_broken} lines are no response, such as {responses.first_broken}."
         (folder / "responses").mkdir(parents=True, exist_ok=True)
         (folder / "responses/README.txt").write_text(_README, encoding="utf-8")
-        for file, n in write_requests(folder, batches):
+        for file, n in write_requests(folder, batches).items():
             yield f"wrote {file}: {n} requests"
         if waiting := sum(batch.waiting for batch in batches):
             yield (

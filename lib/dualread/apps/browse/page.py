@@ -46,9 +46,6 @@ def render(content: Mapping[str, Any]) -> str:
 
     The security policy in the page's head names the digests of its script and style sheet: no other script runs, and no
     request leaves the page, whatever a question or a completion contains.
-
-    Raises:
-        ConfigError: The page would be too large for browsers.
     """
     files = (_SHARED / "colors.css", _SHARED / "elements.css", _FOLDER / "browse.css", _FOLDER / "browse.js")
     *styles, script = (path.read_text(encoding="utf-8") for path in files)
@@ -90,14 +87,7 @@ def part_of(content: Mapping[str, Any]) -> str:
 def collect(
     study: Path, *, split: str, datasets: list[str] | None = None, skip: int = 0, most: int = 10_000
 ) -> dict[str, Any]:
-    """Return everything that the page shows.
-
-    Args:
-        study: The results folder of a study.
-        split: The split whose questions are shown.
-        datasets: The data sets to show; None for all that have the split.
-        skip: How many questions are left out at the beginning, in the order of the data sets and their official files.
-        most: How many questions are shown.
+    """Return everything that the page shows: of all data sets or some, without the first `skip` questions.
 
     Returns:
         study, split; skipped and total, numbers of questions; labels {kind: {name: label}}; training, the result of
@@ -108,10 +98,6 @@ def collect(
             side: [confidence or null per question]}. Of a report, answer is how many claims it has, correct is null,
             and the claims follow: [[start, end, label or null, id]]; `methods` then has claims {side: {id:
             confidence}}, where the side donor is the same report, forced on the donor's image.
-
-    Raises:
-        ConfigError: The study has no such data set or split, or fewer questions than are skipped.
-        ArtifactError: There is neither a finished prediction nor a training, or a file cannot be read.
     """
     runs = sorted(path.parent.relative_to(study / "predictions").parts for path in _finished(study, "predictions", 4))
     training = trainings(study, all_ended=not runs)
@@ -274,12 +260,7 @@ _DOTS_PER_INCH = 150
 def trainings(study: Path, *, all_ended: bool = False) -> dict[str, Any] | None:
     """Return a picture of the training curves of a study, as a data URI, and a sentence per training without an end.
 
-    Args:
-        study: The results folder of a study.
-        all_ended: Whether the curves are also wanted where every training has ended.
-
-    Returns:
-        picture and sentences; None if there is no training, or none without an end and `all_ended` is false.
+    None if there is no training, or if every training has ended and `all_ended` is false.
     """
     ended = {path.parent.parts[-3:]: path for path in study.glob(f"actors/*/*/*/{MANIFEST_NAME}")}
     files = {path.with_suffix("").parts[-3:]: path for path in study.glob(f"logs/train_actor/*/*/*{STEPS}")}

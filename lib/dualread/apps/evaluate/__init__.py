@@ -1,17 +1,18 @@
 """`dualread evaluate`: compute every metric for your own confidences, read from plain tables and other harnesses' logs.
 
-Here are the arguments. Those that `evaluation.evaluate` takes have the names of its parameters; it says what each does,
-and hands it to the step that needs it. `report` makes sentences and tables of the
-results, `screen` prints them, and `files` writes them. The heavy imports are
-inside `run`, so that the program starts fast.
+Here are the arguments. Those that `evaluation.evaluate` takes have the names of its parameters; it says what each does.
+The road: `tables` reads, `evaluation_data` joins, `metrics`, `thresholds` and others compute `results`, `report` says
+what they mean, `printed` prints it, and `files` writes it. Heavy imports are inside `run`, so that the program starts
+fast.
 """
 
 import argparse
 import inspect
 import sys
+from functools import partial
 from pathlib import Path
 
-from dualread.apps.text import EscapedStdout
+from dualread.apps.text import EscapedStdout, named_values
 from dualread.errors import ConfigError
 
 HELP = "every metric of your own confidences, with intervals"
@@ -120,6 +121,7 @@ A study writes such tables of each of its runs to results/<study>/answers. They 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.set_defaults(refuse=parser.error)
+    several = partial(parser.add_argument, nargs="+", default=[])
     parser.add_argument(
         "predictions",
         nargs="?",
@@ -140,10 +142,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of a log: what stands for certainty in stated confidences, 1, 10 or 100 (100)",
     )
-    parser.add_argument(
+    several(
         "--columns",
-        nargs="+",
-        default=[],
         metavar="NAME=YOURS",
         help="columns that have another name in your tables, such as confidence=p_true, or score=-entropy",
     )
@@ -152,10 +152,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="what separates accepted answers in one text of reference_answer, such as '|' (nothing)",
     )
-    parser.add_argument(
+    several(
         "--options",
-        nargs="+",
-        default=[],
         metavar="COLUMN",
         help="multiple choice: columns of the options, such as A B C D; their letters are read as texts",
     )
@@ -168,25 +166,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--decimal", default=".", choices=[".", ","], help="the decimal point of numbers in your tables (%(default)s)"
     )
-    parser.add_argument(
+    several(
         "--by",
-        nargs="+",
-        default=[],
         metavar="COLUMN",
         help="every metric of each group of answers, the values of this column, such as sex or site",
     )
-    parser.add_argument(
-        "--compare",
-        nargs="+",
-        default=[],
-        metavar="METHOD",
-        help="compare the first method with the others, or all",
-    )
-    parser.add_argument(
+    several("--compare", metavar="METHOD", help="compare the first method with the others, or all")
+    several(
         "--target-risk",
-        nargs="+",
         type=float,
-        default=[],
         metavar="SHARE",
         help="largest error rate of the answers that a threshold keeps, such as .1",
     )
@@ -201,10 +189,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="number of certified thresholds that share delta: the methods or targets among which you choose by them",
     )
-    parser.add_argument(
+    several(
         "--choices",
-        nargs="+",
-        default=[],
         metavar="CHOICE=YOURS",
         help="columns of the choices' probabilities, such as yes=p_yes no=p_no: sets that hold the right one",
     )
@@ -247,10 +233,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of resamples, 39 or more; 0 for none (2000, or as many as a study's table says)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
-    parser.add_argument("--method", dest="methods", nargs="+", default=[], metavar="NAME", help="only these methods")
-    parser.add_argument(
-        "--dataset", dest="datasets", nargs="+", default=[], metavar="NAME", help="only these data sets"
-    )
+    several("--method", dest="methods", metavar="NAME", help="only these methods")
+    several("--dataset", dest="datasets", nargs="+", default=[], metavar="NAME", help="only these data sets")
     parser.add_argument(
         "--out",
         type=Path,
@@ -261,14 +245,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
-    from dualread.apps.evaluate import expected, files, printed, report
+    from dualread.apps.evaluate import files, printed, report, thresholds
     from dualread.apps.evaluate.evaluation import evaluate
 
-    options.columns, options.choices = _columns(options.columns), _columns(options.choices, "--choices")
+    options.columns = named_values("--columns", options.columns)
+    options.choices = named_values("--choices", options.choices)
     if options.expect is not None:
         if options.predictions is not None:
             raise ConfigError(f"--expect: is for no answers yet. Leave out {options.predictions}, or --expect.")
-        for line in expected.plan(options):
+        for line in thresholds.plan(options):
             print(line)
         return 0
     if options.predictions is None:
@@ -282,7 +267,7 @@ def run(options: argparse.Namespace) -> int:
         for line in printed.first(told):
             # On a terminal, what a line says is green where it is good, and red where it is not.
             if line.kind and isinstance(sys.stdout, EscapedStdout):
-                sys.stdout.write(line.text[: line.start])
+                print(line.text[: line.start], end="")
                 sys.stdout.paint(line.text[line.start :], line.kind)
                 print()
             else:
@@ -293,16 +278,3 @@ def run(options: argparse.Namespace) -> int:
         if missing := files.without_figures():
             print(missing)
     return 0
-
-
-def _columns(words: list[str], option: str = "--columns") -> dict[str, str]:
-    """Return {name: the user's name} from words such as "confidence=score"."""
-    columns: dict[str, str] = {}
-    for word in words:
-        name, equals, column = word.partition("=")
-        if not (name and equals and column):
-            raise ConfigError(f"{option} {word}: expected NAME=YOURS, such as confidence=p_true.")
-        if name in columns:
-            raise ConfigError(f"{option}: {name}={columns[name]} and {name}={column}; expected one column per name.")
-        columns[name] = column
-    return columns

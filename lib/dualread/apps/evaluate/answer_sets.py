@@ -6,8 +6,7 @@ import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import BY, EvaluationData
 from dualread.apps.evaluate.graded import CHOICE, RIGHT
-from dualread.apps.evaluate.printed import Estimate, ReportTable, number
-from dualread.apps.evaluate.thresholds import chooser_of, same_method
+from dualread.apps.evaluate.thresholds import same_method
 from dualread.errors import ConfigError, UndefinedMetricError
 from dualread.evaluation.answer_sets import SetRates, conformal_threshold, set_rates
 from dualread.evaluation.statistics.clusters import in_unit
@@ -21,18 +20,13 @@ SCHEMA = {
 
 
 def answer_sets(
-    parts: Sequence[EvaluationData], by: Sequence[str], calibration: Sequence[EvaluationData], miss: float
+    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], by: Sequence[str], miss: float
 ) -> pl.DataFrame:
-    """Return threshold, coverage with its interval, size and counts of all sets and of each group, with one threshold.
-
-    Raises:
-        ConfigError: `miss`, how often a set may miss the right choice, is out of range.
-    """
+    """Return threshold, coverage with its interval, size and counts of all sets, and of each group."""
     if not 0.0 < miss < 1.0:
         raise ConfigError(f"--miss {miss:g}: expected a number between 0 and 1, such as .1.")
     rows = []
-    for cells in parts:
-        chooser = chooser_of(cells, calibration)
+    for cells, chooser in zip(parts, choosers, strict=True):
         for method in cells.methods:
             chosen_on = _choices(chooser, same_method(chooser, method, cells))
             place = {"dataset": cells.dataset, "method": method, "miss": miss}
@@ -60,24 +54,3 @@ def _rates(rows: pl.DataFrame, by: Sequence[str], cut: float) -> Iterator[dict]:
         rates = set_rates(of_choices, part[RIGHT].to_numpy(), part["number"].to_numpy(), threshold=cut)
         sizes = {"n": len(part), "n_clusters": part["cluster_id"].n_unique()}
         yield {"by": name, "group": group, "threshold": cut, **rates._asdict(), **sizes}
-
-
-def set_table(rows: pl.DataFrame) -> ReportTable:
-    """Return what answer sets are like, of all answers and by group; `rows` are those of `answer_sets`."""
-    named = [(row, row["group"] or "(no value)") for row in rows.iter_rows(named=True)]
-    return ReportTable(
-        caption=f"Answer sets, which may miss the right choice in {number(rows['miss'][0])} of answers: all choices"
-        " that are at least as probable as the smallest p",
-        columns=("answer sets of", "group", "right one in", "smallest p", "size", "empty", "single"),
-        rows=[
-            (
-                row["method"],
-                "" if row["by"] is None else f"{row['by']} {group}",
-                Estimate(row["coverage"], row["low"], row["high"]),
-                *(row[name] for name in ("threshold", "mean_size", "empty", "single")),
-            )
-            for row, group in named
-        ],
-        remarks=[row["reason"] or "" for row, _ in named],
-        names=(0, 1),
-    )

@@ -1,13 +1,13 @@
 """Tables of claims: what is known per report, with all claims, and with those that a certified filter keeps."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.printed import Estimate, ReportTable
-from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, same_method
+from dualread.apps.evaluate.thresholds import ThresholdOptions, same_method
 from dualread.data.tables.contract import REPORT
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates
@@ -27,23 +27,13 @@ SCHEMA = {
 
 
 def claim_filters(
-    parts: Sequence[EvaluationData], calibration: Sequence[EvaluationData], options: ThresholdOptions | None
+    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], options: ThresholdOptions
 ) -> pl.DataFrame | None:
     """Return a row for each method and loss with all claims, and with those of each target's certified filter.
 
-    Args:
-        parts: The evaluated claims.
-        calibration: Those that choose the filters.
-        options: Which filters are wanted; None for none.
-
-    Returns:
-        The columns of `SCHEMA`: `claim_filter.RATES` with their intervals; None if the rows are no claims.
-
-    Raises:
-        ConfigError: `max_reports` is given, and the rows are no claims.
-        DataError: One table has claims and the other has none, or a cluster has more reports than `max_reports`.
+    The columns are those of `SCHEMA`: `claim_filter.RATES` with their intervals. None if the rows are no claims.
+    `choosers` are the claims that choose for each part; there are none without a target risk.
     """
-    choosers = [] if options is None else [chooser_of(cells, calibration) for cells in parts]
     for cells, chooser in zip(parts, choosers, strict=False):
         if cells.has_claims != chooser.has_claims:
             lacks, has = sorted((cells, chooser), key=lambda data: data.has_claims)
@@ -51,16 +41,15 @@ def claim_filters(
                 f"{lacks.source}: no column 'claim', which {has.source} has. Give it in both, or in neither."
             )
     if not parts[0].has_claims:
-        if options is not None and options.max_reports is not None:
+        if options.max_reports is not None:
             raise ConfigError("--max-reports: needs a table of claims, which has a column 'claim'.")
         return None
     rows = []
-    for k, cells in enumerate(parts):
+    for cells, chooser in zip_longest(parts, choosers):
         for method in cells.methods:
             judged_on = claims_of(cells, method)
             rows += [_row(cells, method, judged_on, loss, 0.0) for loss in LOSSES]
-            if options is not None:
-                rows += _certified(cells, choosers[k], method, judged_on, options)
+            rows += [] if chooser is None else _certified(cells, chooser, method, judged_on, options)
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
@@ -138,47 +127,3 @@ def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOpt
             " Certified filters assume that no new one has more than these; state the largest number that is possible"
             " with --max-reports."
         )
-
-
-def filter_table(rows: pl.DataFrame, cells: EvaluationData, left_out: Mapping[str, int]) -> ReportTable:
-    """Return what is known per report, with all claims, and with those that each certified filter keeps.
-
-    Args:
-        rows: Those of a data set in `Evaluation.claim_filter`.
-        cells: The data set.
-        left_out: As `Evaluation.left_out`.
-    """
-    texts = []
-    for row in rows.iter_rows(named=True):
-        target = "all claims" if row["target_risk"] is None else f"{row['target_risk']:g}"
-        threshold = "none" if row["threshold"] is None else row["threshold"]
-        kept = (Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in RATES)
-        texts.append((target, row["method"], row["loss"], threshold, *kept))
-    return ReportTable(
-        caption="Per report" + "".join(f". Left out: {n} ({why})" for why, n in left_out.items()),
-        columns=("target", "method", "loss", "threshold", "kept", "unsupported", "reports: none", "risk"),
-        rows=texts,
-        remarks=[reason or "" for reason in rows["reason"]],
-        names=(1,),
-        notes=[_about_filters(rows, cells)],
-    )
-
-
-def _about_filters(rows: pl.DataFrame, cells: EvaluationData) -> str:
-    """Return a sentence about what losses are, and about what certified filters take for granted."""
-    losses = (
-        "of claims: the loss of a report is the share of unsupported claims among those that are kept (share), or 1 if"
-        " any of these is unsupported (any), and 0 if none is kept; risk is its mean over reports"
-    )
-    certified = rows.filter(pl.col("target_risk").is_not_null())
-    if certified.is_empty():
-        return losses
-    row = certified.row(0, named=True)
-    bound = "if reports are independent"
-    if cells.cluster != REPORT:
-        most, source = row["max_reports"], "--max-reports"
-        if most is None:
-            most, source = max(certified["calibration_max_reports"]), "the most among the calibration reports"
-        bound = f"as long as no {cells.unit} has more than {most} report{'' if most == 1 else 's'} ({source})"
-    shared = "" if row["share_delta"] == 1 else f" / {row['share_delta']}"
-    return f"{losses}. A filter is certified wrongly with a probability of at most {row['delta']:g}{shared}, {bound}"

@@ -1,7 +1,7 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from itertools import chain
 from typing import Any
 from unicodedata import normalize
 
@@ -12,11 +12,11 @@ from dualread.apps.evaluate.claims import claim_filters
 from dualread.apps.evaluate.claims import doubts as doubts_of_filters
 from dualread.apps.evaluate.evaluation_data import evaluation_data
 from dualread.apps.evaluate.log import LogOptions
-from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
+from dualread.apps.evaluate.metrics import differences, measure
 from dualread.apps.evaluate.printed import summary
 from dualread.apps.evaluate.report import evaluation_report
 from dualread.apps.evaluate.results import Results
-from dualread.apps.evaluate.subgroups import group_thresholds, groups_of
+from dualread.apps.evaluate.subgroups import groups_of
 from dualread.apps.evaluate.tables import read_tables
 from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, overlaps, thresholds
 from dualread.data.tables.checks import CheckedTable
@@ -125,12 +125,6 @@ def evaluate(
     options = [options] if isinstance(options, str) else list(options)
     by = [by] if isinstance(by, str) else list(dict.fromkeys(by))
     compare = [normalize("NFC", name) for name in ([compare] if isinstance(compare, str) else compare or ())]
-    if options and log_format is not None:
-        raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
-    if alternatives == "":
-        raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
-    if decimal not in (".", ","):
-        raise ConfigError(f"--decimal {decimal}: expected . or a comma.")
     if replicates is not None and 0 != replicates < FEWEST_REPLICATES:
         raise ConfigError(f"--replicates: {replicates}, expected {ENOUGH_REPLICATES}.")
     try:
@@ -142,10 +136,13 @@ def evaluate(
             "--target-risk and --calibration: give both, or --choices and --calibration. The calibration answers choose"
             " the threshold; they must not be those on which the confidence was fitted."
         )
-    if score is not None and log_format is None:
-        raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
-    if stated_scale is not None and log_format is None:
-        raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
+    wanted = ThresholdOptions(
+        target_risks=targets,
+        delta=delta,
+        share_delta=share_delta,
+        max_per_image=max_per_image,
+        max_reports=max_reports,
+    )
     read = read_tables(
         predictions,
         pairs,
@@ -166,47 +163,34 @@ def evaluate(
     replicates = _replicates(read.answers) if replicates is None else replicates
     parts = evaluation_data(read.answers, read.pairs, cluster=cluster, by=by, choices=choices)
     further = {"cluster": cluster, "by": by if targets else (), "choices": choices}
-    choosers = [] if read.calibration is None else evaluation_data(read.calibration, **further)
-    warnings = [text for cells in (*parts, *choosers) for text in cells.warnings]
+    calibrated = [] if read.calibration is None else evaluation_data(read.calibration, **further)
+    choosers = [chooser_of(cells, calibrated) for cells in parts if calibrated]
+    warnings = [text for cells in (*parts, *calibrated) for text in cells.warnings]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
-    groups = groups_of(parts, by, replicates=replicates, seed=seed)
-    compared = kept = wanted = None
+    compared = None
     if compare:
-        common = [on_common_questions(part, compare, replicates=replicates, seed=seed) for part in measured]
-        compared = pl.concat(differences(part, compare[0], compare[1:]) for part, _ in common)
-        warnings += [text for _, text in common if text]
-        warnings += _too_few_resamples(compared, replicates)
-    if targets:
-        wanted = ThresholdOptions(
-            target_risks=targets,
-            delta=delta,
-            share_delta=share_delta,
-            max_per_image=max_per_image,
-            max_reports=max_reports,
+        frames, doubted = zip(
+            *(differences(part, compare, replicates=replicates, seed=seed) for part in measured), strict=True
         )
-        kept = pl.concat(thresholds(cells, choosers, wanted) for cells in parts)
-        for cells in parts:
-            chooser = chooser_of(cells, choosers)
-            warnings += [*doubts(cells, chooser, wanted), *doubts_of_filters(cells, chooser, wanted)]
-        if groups is not None:
-            groups = replace(groups, thresholds=group_thresholds(parts, by, choosers, wanted))
-    elif choices:
-        warnings += [text for cells in parts for text in overlaps(cells, chooser_of(cells, choosers))]
-    filters = claim_filters(parts, choosers, wanted)
+        compared = pl.concat(frames)
+        warnings += [*chain(*doubted), *_too_few_resamples(compared, replicates)]
+    for cells, chooser in zip(parts, choosers, strict=False):
+        warnings += overlaps(cells, chooser)
+        warnings += [*doubts(cells, chooser, wanted), *doubts_of_filters(cells, chooser, wanted)] if targets else []
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,
-        thresholds=kept,
+        thresholds=thresholds(parts, choosers, wanted) if targets else None,
         warnings=warnings,
-        unused=read.unused,
+        unused=read.unused(),
         notes=read.notes(),
         left_out=read.left_out(),
         parts=parts,
         replicates=replicates,
         seed=seed,
-        answer_sets=answer_sets(parts, by, choosers, miss) if choices else None,
-        groups=groups,
-        claim_filter=filters,
+        answer_sets=answer_sets(parts, choosers, by, miss) if choices else None,
+        groups=groups_of(parts, choosers, by, wanted, replicates=replicates, seed=seed) if by else None,
+        claim_filter=claim_filters(parts, choosers if targets else [], wanted),
     )
 
 

@@ -7,56 +7,45 @@ from typing import Any
 
 import polars as pl
 
-from dualread.apps.evaluate.clusters import IMAGE, check_clusters, default_cluster, with_clusters
+from dualread.apps.evaluate.donors import IMAGE, KEY, donor_rows, refuse_twice, with_clusters, with_spelling
 from dualread.apps.evaluate.graded import choice_columns, doubts, graded_columns, graded_rows, mapped_texts
 from dualread.data.tables.checks import CheckedTable
 from dualread.data.tables.claims import refuse_split_reports
-from dualread.data.tables.contract import CLAIM, REPORT, plain_ids
+from dualread.data.tables.contract import CLAIM, MISSING_WORDS, REPORT
 from dualread.evaluation.join import Joined, join
 from dualread.grading.canonical import question_key
 
+CLUSTER = "cluster_id"
 BY = "by "  # before the columns of groups
 MOST_GROUPS = 100
 NO_PAIRS = "no pairs (--pairs)"
-_KEY = ["method", "sample_id"]
 _UNSORTED = ("golds", "answer", "reference_answer", "equal", "row")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationData:
-    """The answers to one data set, or to all questions of a table that names no data sets.
+    """The answers to one data set, or to all questions of a table that names no data sets."""
 
-    Attributes:
-        source: The table of answers.
-        dataset: Name of the data set; None if the table names none.
-        methods: One `Joined` per method, sorted by name. Its clusters are the values of `cluster`.
-        cluster: The column whose values are resampled; None if every row is a cluster by itself.
-        named: Whether the table names its questions (sample_id).
-        subsets: "all"; also "open" and "closed" if there are answer types.
-        withheld: {beginning of a metric's name: why it has no value}, for metrics whose columns are missing.
-        ranked: The methods whose confidences are scores; these are replaced by their ranks in (0, 1).
-        resamples: The names from which the resamples are drawn, if the table comes from a study.
-        confidence: The name that the column of confidences has in the user's table.
-        warnings: Sentences about names and grades that contradict each other.
-        graded: One row per answer and per donor answer: table, method, sample_id, row, answer, reference_answer,
-            confidence, correct, equal (in canonical form; null without both texts), contained (see `_contained`).
-        groups: method, sample_id, and each column of groups with `BY` before its name: texts, null without a value; and
-            the probability of each choice, with `CHOICE` before its name, and that of the right one in `RIGHT`. Where
-            rows are claims, also `report`.
-    """
-
-    source: str
-    dataset: str | None = None
-    methods: Mapping[str, Joined]
-    cluster: str | None
-    named: bool
-    subsets: tuple[str, ...]
+    source: str  # the table of answers
+    dataset: str | None = None  # name of the data set; None if the table names none
+    methods: Mapping[str, Joined]  # one `Joined` per method, sorted by name. Its clusters are the values of `cluster`
+    cluster: str | None  # the column whose values are resampled; None if every row is a cluster by itself
+    named: bool  # whether the table names its questions (sample_id)
+    subsets: tuple[str, ...]  # "all"; also "open" and "closed" if there are answer types
+    # {beginning of a metric's name: why it has no value}, for metrics whose columns are missing.
     withheld: Mapping[str, str]
+    # The methods whose confidences are scores; these are replaced by their ranks in (0, 1).
     ranked: frozenset[str] = frozenset()
+    # The names from which the resamples are drawn, if the table comes from a study.
     resamples: tuple[str, ...] | None = None
-    confidence: str | None = None
-    warnings: tuple[str, ...] = ()
+    confidence: str | None = None  # the name that the column of confidences has in the user's table
+    warnings: tuple[str, ...] = ()  # sentences about names and grades that contradict each other
+    # One row per answer and per donor answer: table, method, sample_id, row, answer, reference_answer, confidence,
+    # correct, equal (in canonical form; null without both texts), contained (see `_contained`).
     graded: pl.DataFrame = field(default_factory=pl.DataFrame)
+    # Method, sample_id, and each column of groups with `BY` before its name: texts, null without a value; and the
+    # probability of each choice, with `CHOICE` before its name, and that of the right one in `RIGHT`. Where rows are
+    # claims, also `report`.
     groups: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
@@ -84,26 +73,18 @@ def evaluation_data(
 ) -> list[EvaluationData]:
     """Return the answers of every method, and their donor pairs, by data set.
 
-    Args:
-        answers: Its rows of a question and a method are unique; equal image ids of two data sets are two images.
-        pairs: The donor pairs.
-        cluster: The column whose values are resampled; by default cluster_id, or image_id, if there is one.
-        by: The columns whose values are groups.
-        choices: As in `TableOptions`.
-
-    Raises:
-        DataError: A column is missing, a question occurs twice, or a pair has no answer, is on the question's own image
-            or has its gold answer.
+    Equal image ids of two data sets are two images. Raises DataError if a column is missing, a question occurs twice,
+    or a pair has no answer, is on the question's own image or has its gold answer.
     """
     answers.need("confidence", "the probability that the answer is correct, and no column 'score'")
     if cluster is not None:
         answers.need(cluster, "which --cluster names", is_declared=False)
     labels = [_group_labels(answers, name) for name in by] + choice_columns(answers, choices or {})
     answers = replace(answers, frame=answers.frame.with_columns(labels))
-    cluster = cluster or default_cluster(answers)
+    cluster = cluster or _default_cluster(answers)
     if answers.has(CLAIM):
         refuse_split_reports(answers, cluster)
-    shared = check_clusters(answers, cluster) if cluster else []
+    shared = _check_clusters(answers, cluster) if cluster else []
     if pairs is not None and cluster and not pairs.has(f"donor_{cluster}"):
         pairs = with_clusters(pairs, answers, cluster)
     if pairs is not None:
@@ -133,10 +114,42 @@ def evaluation_data(
     if pairs is not None and (n := len(pairs.frame) - n_read):
         raise pairs.error(f"{n} pairs belong to a data set of which {answers.source} has no answers.")
     spelled_twice = _spelled_twice(
-        answers, [*_KEY, *names, *([cluster] if cluster else []), *(f"{BY}{name}" for name in by)]
+        answers, [*KEY, *names, *([cluster] if cluster else []), *(f"{BY}{name}" for name in by)]
     )
     data_sets[0] = replace(data_sets[0], warnings=(*spelled_twice, *shared, *data_sets[0].warnings))
     return data_sets
+
+
+def _default_cluster(answers: CheckedTable) -> str | None:
+    """Return the column that is resampled where none is named; clusters that are the images change no word.
+
+    Claims of one report never count as independent.
+    """
+    if answers.has(IMAGE) and answers.has(CLUSTER) and (answers.frame[IMAGE] == answers.frame[CLUSTER]).all():
+        return IMAGE
+    names = (CLUSTER, IMAGE, REPORT) if answers.has(CLAIM) else (CLUSTER, IMAGE)
+    return next(filter(answers.has, names), None)
+
+
+def _check_clusters(answers: CheckedTable, cluster: str) -> list[str]:
+    """Refuse a word that may mean that a row has no cluster, and return a warning where clusters share an image."""
+    if len(words := answers.frame.filter(pl.col(cluster).is_in(MISSING_WORDS))):
+        raise answers.error(
+            f"row {words['row'][0]}: {cluster} is {words[cluster][0]!r}, which may mean that there is none, in"
+            f" {len(words)} of {len(answers.frame)} rows. Name it in every row, or leave the column out."
+        )
+    if not answers.has(IMAGE) or cluster == IMAGE:
+        return []
+    names = [name for name in ("dataset", "split", IMAGE) if answers.has(name)]
+    shared = answers.frame.group_by(names).agg(pl.col(cluster).unique().sort()).filter(pl.col(cluster).list.len() > 1)
+    if shared.is_empty():
+        return []
+    first = shared.sort(names).row(0, named=True)
+    return [
+        f"warning: {answers.source}: images with several values of {cluster}: {len(shared)}, such as {first[IMAGE]!r}"
+        f" with {first[cluster][0]!r} and {first[cluster][1]!r}. Answers about one image depend on each other, so that"
+        " the intervals may be too narrow."
+    ]
 
 
 def _group_labels(answers: CheckedTable, column: str) -> pl.Series:
@@ -167,7 +180,7 @@ def _of_data_set(
     table: CheckedTable, pairs: CheckedTable | None, cluster: str | None, by: Sequence[str]
 ) -> EvaluationData:
     answers = _answers(table, cluster, by)
-    donors = None if pairs is None or pairs.frame.is_empty() else _donors(pairs, answers, table, cluster or IMAGE)
+    donors = None if pairs is None or pairs.frame.is_empty() else donor_rows(pairs, answers, table, cluster or IMAGE)
     withheld = {} if table.has("question") else {"within_question_auroc": f"no column 'question' in {table.source}"}
     if donors is not None:
         for owner, column in ((table, "answer"), (pairs, "donor_answer")):
@@ -199,7 +212,7 @@ def _of_data_set(
         confidence=None if table.has("study") else table.confidence,
         warnings=tuple(doubts(table, graded[0])),
         graded=pl.concat(graded, how="diagonal_relaxed"),
-        groups=answers.select(*_KEY, *by),
+        groups=answers.select(*KEY, *by),
     )
 
 
@@ -217,7 +230,7 @@ def _answers(table: CheckedTable, cluster: str | None, by: Sequence[str]) -> pl.
     columns += map(pl.col, by)
     answers = frame.select(*columns, *([pl.col("sample_id")] if table.has("sample_id") else []), "row")
     if table.has("sample_id"):
-        _refuse_twice(table, answers)
+        refuse_twice(table, answers)
     else:  # number the sorted rows, so that the order of the file does not matter
         order = [column for column in answers.columns if column not in _UNSORTED]
         numbers = pl.int_range(pl.len()).over("method").cast(pl.String).str.zfill(12)
@@ -226,103 +239,10 @@ def _answers(table: CheckedTable, cluster: str | None, by: Sequence[str]) -> pl.
     return answers.with_columns(pl.lit(False).alias("imputed"), *(pl.col("sample_id").alias(name) for name in absent))
 
 
-def _donors(pairs: CheckedTable, answers: pl.DataFrame, table: CheckedTable, cluster: str) -> pl.DataFrame:
-    """Return one row per method and donor pair."""
-    methods = sorted(set(answers["method"]))
-    if len(methods) > 1:
-        pairs.need("method", f"because {table.source} has {len(methods)} methods")
-    donors = pairs.frame.select(
-        pl.col("method") if pairs.has("method") else pl.lit(methods[0]).alias("method"),
-        "sample_id",
-        "row",
-        *graded_columns(pairs, "donor_"),
-        donor_cluster_id=f"donor_{cluster}",
-        is_score="is_score",
-        confidence="donor_confidence",
-    )
-    _refuse_twice(pairs, donors)
-    _refuse_spelled_otherwise(pairs, "sample_id", donors["sample_id"], answers["sample_id"])
-    _refuse_spelled_otherwise(pairs, "method", donors["method"], answers["method"])
-    if len(unknown := donors.join(answers, on=_KEY, how="anti").sort("row")):
-        row, method, question = unknown.select("row", "method", "sample_id").row(0)
-        raise pairs.error(
-            f"{len(unknown)} of {len(donors)} pairs have no answer in {table.source}, the first in row {row}: sample_id"
-            f" {question!r}, method {method!r}. Add the answers or drop the pairs."
-        )
-    donors = donors.join(answers.select(*_KEY, source_cluster_id="cluster_id"), on=_KEY, how="left", validate="1:1")
-    plain = _spelling(_spelling(donors, "source_cluster_id", "source"), "donor_cluster_id", "donor").sort("row")
-    source, donor = pl.col("source"), pl.col("donor")
-    same = plain.filter((source == donor) | source.str.ends_with("/" + donor) | donor.str.ends_with("/" + source))
-    if cluster == IMAGE and len(same):  # two images of one patient may be a pair, but never one image
-        raise pairs.error(
-            f"row {same['row'][0]}: the donor's image {same['donor_cluster_id'][0]!r} is that of the question"
-            f" ({same['source_cluster_id'][0]!r}); expected another image. It is so in {len(same)} rows."
-        )
-    _refuse_spelled_otherwise(pairs, f"donor_{cluster}", donors["donor_cluster_id"], answers["cluster_id"])
-    _refuse_same_gold(pairs, donors, answers, are_images=cluster == IMAGE)
-    return donors
-
-
-def _refuse_spelled_otherwise(pairs: CheckedTable, column: str, ids: pl.Series, known: pl.Series) -> None:
-    """Refuse ids that are those of the answers but for their spelling: 7 here and 007 there would be two."""
-    others, names = pl.DataFrame({"id": ids.unique()}), pl.DataFrame({"known": known.unique()})
-    others = others.join(names, left_on="id", right_on="known", how="anti")
-    alike = _spelling(others, "id").join(_spelling(names, "known"), on="plain").sort("id", "known")
-    if len(alike):
-        raise pairs.error(
-            f"{pairs.column(column)} is {alike['id'][0]!r} where the answers have {alike['known'][0]!r}. These count as"
-            " two. Write the ids of both tables in the same way, as text."
-        )
-
-
-def _refuse_twice(table: CheckedTable, frame: pl.DataFrame) -> None:
-    twice = frame.filter(frame.select(_KEY).is_duplicated()).sort("row")
-    if len(twice):
-        first = twice.row(0, named=True)
-        rows = twice.filter(method=first["method"], sample_id=first["sample_id"])["row"].to_list()
-        raise table.error(
-            f"sample_id {first['sample_id']!r} is in rows {', '.join(map(str, rows[:5]))}; expected one row per method."
-            " If several methods answer the question, name them in a column 'method'."
-        )
-
-
-def _refuse_same_gold(pairs: CheckedTable, donors: pl.DataFrame, answers: pl.DataFrame, *, are_images: bool) -> None:
-    """Refuse pairs whose gold answers are equal, or must be because one answer is marked as right on both images."""
-    # The donor's gold answer is that of the pairs, or else that of the same question about its image in the answers;
-    # another image of the same patient may have another.
-    columns = [name for name in ("golds", "question_key", "canonical_answer", "correct") if name in answers.columns]
-    rows = donors.join(answers.select(*_KEY, *columns), on=_KEY, how="left", suffix="_source", maintain_order="left")
-    problems = []
-    if "golds" in columns and (are_images or "golds" in donors.columns):
-        if "golds" not in donors.columns:
-            place = ["question_key", "cluster_id"]
-            known = answers.select(*place, "golds").unique().unique(place, keep="none")
-            rows = rows.rename({"golds": "golds_source"})
-            rows = rows.join(known, left_on=["question_key", "donor_cluster_id"], right_on=place, how="left")
-        same = pl.col("golds").list.set_intersection("golds_source").list.len() > 0
-        problems.append((rows.filter(same), "the gold answer on the donor's image is that of the question"))
-    if "canonical_answer" in columns and "canonical_answer" in donors.columns:
-        equal = pl.col("canonical_answer") == pl.col("canonical_answer_source")
-        same = pl.col("correct") & pl.col("correct_source") & equal
-        problems.append((rows.filter(same), "one answer is marked as right on both images"))
-    for wrong, problem in problems:
-        if len(wrong):
-            row, question = wrong.sort("row").select("row", "sample_id").row(0)
-            raise pairs.error(
-                f"{len(wrong)} of {len(rows)} pairs are no counterfactual, the first in row {row}, sample_id"
-                f" {question!r}: {problem}. CCG-AUC needs an image on which the same question has another gold answer."
-                " Drop these pairs."
-            )
-
-
-def _spelling(frame: pl.DataFrame, column: str, name: str = "plain") -> pl.DataFrame:
-    return frame.with_columns(plain_ids(pl.col(column)).alias(name))
-
-
 def _spelled_twice(table: CheckedTable, columns: Sequence[str]) -> Iterator[str]:
     repeated = []
     for column in filter(table.has, dict.fromkeys(columns)):
-        names = _spelling(table.frame.select(id=column).unique().sort("id"), "id")
+        names = with_spelling(table.frame.select(id=column).unique().sort("id"), "id")
         twice = names.filter(pl.col("plain").is_duplicated()).sort("plain", "id")
         if len(twice):
             repeated.append(f"{table.column(column)}: {', '.join(map(repr, twice['id'][:2]))}")

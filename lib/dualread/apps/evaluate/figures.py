@@ -1,7 +1,6 @@
 """The figures of an evaluation: forest plots of methods and of groups, reliability, and risk against coverage."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,16 +8,15 @@ import polars as pl
 from matplotlib import rcParams
 
 from dualread.apps.evaluate import page
-from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
-from dualread.apps.evaluate.printed import EvaluationReport
+from dualread.apps.evaluate.evaluation_data import EvaluationData
+from dualread.apps.evaluate.files import as_texts
+from dualread.apps.evaluate.printed import DataSetReport, EvaluationReport
 from dualread.apps.evaluate.results import Results
-from dualread.apps.text import as_texts
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
-from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.reporting.figures import forest, risk_coverage
 from dualread.reporting.figures.drawing import COLORS, Drawing, house_style, save
 from dualread.reporting.figures.reliability_diagram import diagram
-from dualread.reporting.forest import VALUES, rows_of, rows_of_groups, scale
+from dualread.reporting.forest import scale
 from dualread.schema.tables import FigureLayout, Labeled
 
 PAGE = "evaluate.html"
@@ -31,55 +29,16 @@ def write(results: Results, report: EvaluationReport, folder: Path) -> list[str]
     for cells in results.parts:
         name = "" if cells.dataset is None else "_" + re.sub(r"[^\w.-]+", "_", cells.dataset)[:_LONGEST_NAME]
         suffixes.append(f"{name}_{len(suffixes) + 1}" if name in suffixes else name)
-    shown = [forests(results, cells) for cells in results.parts]
     written = []
-    for cells, values, suffix in zip(results.parts, shown, suffixes, strict=True):
-        written += _draw(results, cells, values, folder, suffix)
-    (folder / PAGE).write_text(page.render(report, shown, folder, suffixes), encoding="utf-8")
+    for part, suffix in zip(report.parts, suffixes, strict=True):
+        written += _draw(results, part, folder, suffix)
+    (folder / PAGE).write_text(page.render(report, folder, suffixes), encoding="utf-8")
     return [*written, PAGE]
 
 
-def forests(results: Results, cells: EvaluationData) -> dict[str, pl.DataFrame]:
-    """Return what forest plots of a data set show: of its methods, under "", and of the groups of each column.
-
-    A method is marked where its interval lies above .5. Groups are those that have an interval.
-    """
-    metrics = cells.rows_of(results.metrics).filter(subset="all")
-    flags = {(row["method"], row["metric"]): row["estimate"] for row in metrics.iter_rows(named=True)}
-
-    def few(method: str) -> str | None:
-        sides = [side for side, flag in FEW_IMAGES_OF.items() if flags.get((method, f"natural_{flag}"))]
-        return " and ".join(sides) or None
-
-    estimates = [
-        {**row, "short": few(row["method"]) if row["metric"] == "natural_ccg_auc" else None}
-        for row in metrics.iter_rows(named=True)
-        if row["reason"] != NO_PAIRS
-    ]
-    source, dataset = Path(cells.source).name, cells.dataset or ""
-    labels = {method: method for method in cells.methods}
-    shown = {"": list(rows_of(estimates, [], labels, study=source, backbone="", dataset=dataset))}
-    if results.groups is not None:
-        labels = {method: f"{method}: " if len(cells.methods) > 1 else "" for method in cells.methods}
-        for (column,), rows in cells.rows_of(results.groups.metrics).group_by("by", maintain_order=True):
-            shown[str(column)] = list(
-                rows_of_groups(rows.to_dicts(), labels, study=source, backbone="", dataset=dataset)
-            )
-    return {name: pl.DataFrame(rows, schema=VALUES) for name, rows in shown.items() if rows or name == ""}
-
-
-def _draw(
-    results: Results, cells: EvaluationData, shown: Mapping[str, pl.DataFrame], folder: Path, suffix: str
-) -> list[str]:
-    """Write the figures of a data set, each as .pdf, .png and .csv, and return their names.
-
-    Args:
-        results: What was computed.
-        cells: The data set.
-        shown: Its `forests`.
-        folder: Where to.
-        suffix: The end of their names.
-    """
+def _draw(results: Results, report: DataSetReport, folder: Path, suffix: str) -> list[str]:
+    """Write the figures of a data set, each as .pdf, .png and .csv, and return their names, which end in `suffix`."""
+    cells = report.cells
     title = Path(cells.source).name + ("" if cells.dataset is None else f", {cells.dataset}")
     units, drawings = f"{cells.unit}s", {}
     with house_style():
@@ -91,7 +50,7 @@ def _draw(
             floors = dict(rows.select("method", "estimate").iter_rows())
             drawings["reliability"] = diagram(answers, unit=cells.unit, floors=floors), f"Reliability of {title}"
         drawings["risk_coverage"] = risk_and_coverage, f"Risk and coverage of {title}"
-        for k, (column, values) in enumerate(shown.items()):
+        for k, (column, values) in enumerate(report.forests.items()):
             if not values.is_empty():
                 name, of = (f"forest_by_{k}", f"Groups of {column}") if column else ("forest", "Methods")
                 heading = f"{title}, by {column}" if column else title

@@ -3,29 +3,20 @@
 import importlib.util
 from pathlib import Path
 
+import polars as pl
+
 from dualread.apps.evaluate.printed import EvaluationReport
 from dualread.apps.evaluate.results import Results
-from dualread.apps.text import as_texts
+from dualread.artifacts.tables import for_spreadsheets
 from dualread.errors import DataError
 
 
 def write(results: Results, report: EvaluationReport, folder: Path) -> list[str]:
-    """Write metrics.csv, differences.csv, thresholds.csv, graded.csv and figures; replace files of these names.
+    """Write tables, figures and a page in place of earlier ones; return their names, a figure's with all suffixes.
 
     The figures are a forest plot, a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and
     .csv; evaluate.html shows them on one page. A method without probabilities has no reliability diagram. Without
     matplotlib, neither figures nor page are made (`without_figures`).
-
-    Args:
-        results: What was computed.
-        report: What is said of it.
-        folder: Where to.
-
-    Returns:
-        The names of the files; a figure's with all suffixes.
-
-    Raises:
-        DataError: The folder cannot be written.
     """
     tables = {"metrics": results.metrics, "differences": results.differences, "thresholds": results.thresholds}
     tables |= {"graded": results.graded, "answer_sets": results.answer_sets, "claim_filter": results.claim_filter}
@@ -45,6 +36,11 @@ def write(results: Results, report: EvaluationReport, folder: Path) -> list[str]
     except OSError as error:
         raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Choose another folder.") from error
     return written
+
+
+def as_texts(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table for spreadsheets (see `for_spreadsheets`), with spaces in place of control characters."""
+    return for_spreadsheets(table).with_columns(pl.selectors.string().str.replace_all(r"[\x00-\x1f\x7f]", " "))
 
 
 def without_figures() -> str | None:

@@ -71,12 +71,7 @@ def mapped_texts(texts: pl.Series, function: Callable[[str], str]) -> pl.Series:
 
 
 def graded_rows(frame: pl.DataFrame, table: str) -> pl.DataFrame:
-    """Return what was compared, and how it was graded, for users to read.
-
-    Args:
-        frame: Rows with the columns of `graded_columns`.
-        table: "answers" or "pairs".
-    """
+    """Return what was compared, and how it was graded; `frame` has the columns of `graded_columns`."""
     names = ("method", "sample_id", "row", "answer", "reference_answer", "confidence", "correct", "equal")
     rows = frame.select(pl.lit(table).alias("table"), *(name for name in names if name in frame.columns))
     if "equal" not in rows.columns:
@@ -120,11 +115,7 @@ def doubts(table: CheckedTable, graded: pl.DataFrame) -> Iterator[str]:
 
 
 def wrong_pairs(graded: pl.DataFrame) -> pl.DataFrame:
-    """Return the most common pairs of answer and reference that count as wrong: answer, reference_answer, n, contained.
-
-    Args:
-        graded: Those of `graded_rows`.
-    """
+    """Return the most common pairs of `graded_rows` that count as wrong: answer, reference_answer, n, contained."""
     if "equal" not in graded.columns:
         return pl.DataFrame()
     wrong = graded.filter(~pl.col("correct"), pl.col("equal").is_not_null())
@@ -134,11 +125,7 @@ def wrong_pairs(graded: pl.DataFrame) -> pl.DataFrame:
 
 
 def grading_lines(rows: pl.DataFrame) -> Iterator[str]:
-    """Yield what was graded: counts, and the most common pairs of answer and reference that count as wrong.
-
-    Args:
-        rows: Those of `graded_rows`.
-    """
+    """Yield what was graded, of `graded_rows`: counts, and the most common pairs that count as wrong."""
     for table in rows["table"].unique(maintain_order=True):
         graded = rows.filter(table=table)
         n, n_wrong = len(graded), int((~graded["correct"]).sum())

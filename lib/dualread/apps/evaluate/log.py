@@ -42,18 +42,20 @@ _SHOWN = 20  # names that a sentence lists
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions:
-    """What a user says about a log.
+    """What a user says about a log."""
 
-    Attributes:
-        log_format: A plugin of the family `logs`, the harness; "-" stands for "_". None for a table.
-        score: The score that says whether an answer is correct; "graded" to grade the answers by their references; None
-            if the log has at most one.
-        stated_scale: What stands for certainty in stated confidences, 1, 10 or 100; None for 100.
-    """
-
-    log_format: str | None = None
+    log_format: str | None = None  # a plugin of the family `logs`, the harness; "-" stands for "_". None for a table
+    # The score that says whether an answer is correct; "graded" to grade the answers by their references; None if the
+    # log has at most one.
     score: str | None = None
-    stated_scale: int | None = None
+    stated_scale: int | None = None  # what stands for certainty in stated confidences, 1, 10 or 100; None for 100
+
+    def __post_init__(self) -> None:
+        """Refuse what is said about a log where there is none."""
+        if self.score is not None and self.log_format is None:
+            raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
+        if self.stated_scale is not None and self.log_format is None:
+            raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
 
 
 def read_logged(
@@ -61,16 +63,10 @@ def read_logged(
 ) -> RawTable:
     """Read a log as a table of answers: one row per answer and kind of confidence.
 
-    Args:
-        path: The file.
-        options: What the user says about it.
-        columns: {column of a table of answers: column of the log that takes its place}.
-        cluster: A column of the log to keep besides.
-        by: Further ones; a sample may have no value there.
-
-    Raises:
-        ConfigError: The format, the score or a column is unknown, or there are several scores and none was chosen.
-        DataError: The log is damaged, a score is neither right nor wrong, or there is nothing to evaluate.
+    `columns` maps columns of a table of answers to those of the log that take their place; of `cluster` and `by`, the
+    log's own columns are kept, and the latter may be empty. Raises ConfigError if a format, score or column is unknown,
+    or no score was chosen of several; DataError if the log is damaged, a score is neither right nor wrong, or nothing
+    is left.
     """
     log, advice = _read(path, str(options.log_format))
     chosen = None if "correct" in columns else _chosen(path, log, options.score)
@@ -244,9 +240,8 @@ def stated_text(sample: LoggedSample) -> str | None:
 def read_stated(path: Path, texts: Sequence[str | None], scale: int | None) -> list[float | None]:
     """Return the confidence in [0, 1] that each text states: a number from 0 to the scale, or to 100%; None for others.
 
-    Raises:
-        ConfigError: `scale` is none of 1, 10 and 100. Or it is None, and no number is above 10, or one is between 0 and
-            1, so that 100 may not be meant.
+    Raises ConfigError if `scale` is none of 1, 10 and 100; or if it is None, and no number is above 10, or one is
+    between 0 and 1, so that 100 may not be meant.
     """
     if scale not in (None, 1, 10, 100):
         raise ConfigError(f"--stated-scale {scale}: expected 1, 10 or 100.")

@@ -41,17 +41,11 @@ _WITHHELD = (
 
 @dataclass(frozen=True, kw_only=True)
 class DataSetMetrics:
-    """The metrics of one data set.
+    """The metrics of one data set."""
 
-    Attributes:
-        cells: What they are computed from.
-        metrics: One row per (method, subset, metric), with the columns of `Evaluation.metrics`.
-        kept: By method, what comparisons with other methods need.
-    """
-
-    cells: EvaluationData
-    metrics: pl.DataFrame
-    kept: Mapping[str, MethodEstimates]
+    cells: EvaluationData  # what they are computed from
+    metrics: pl.DataFrame  # one row per (method, subset, metric), with the columns of `Evaluation.metrics`
+    kept: Mapping[str, MethodEstimates]  # by method, what comparisons with other methods need
 
 
 def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetrics:
@@ -59,11 +53,6 @@ def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetr
 
     Methods with the same clusters are evaluated on the same resamples, whether in one table or in several. A method
     with a single cluster has no percentile intervals.
-
-    Args:
-        cells: The answers to one data set.
-        replicates: Number of resamples.
-        seed: Seed of the resampling.
     """
     rows, kept = [], {}
     for method, evaluated in cells.methods.items():
@@ -101,35 +90,38 @@ def withheld(row: dict, cells: EvaluationData, method: str) -> dict:
     return row
 
 
-def differences(measured: DataSetMetrics, method: str, baselines: Sequence[str]) -> pl.DataFrame:
-    """Return the difference method minus baseline of every metric that has one, for every baseline.
+def differences(
+    measured: DataSetMetrics, compared: Sequence[str], *, replicates: int, seed: int
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return the differences of every metric that has one, first method minus each other, or all others, with warnings.
 
     Intervals and p-values are paired: both methods are judged on the same resamples of the images or, for CCG-AUC, on
     the same pairs without each image in turn. Holm's adjustment is over the baselines, by metric. The difference of the
-    ECE has neither, and the reason why.
-
-    Args:
-        measured: The metrics of one data set.
-        method: A method of it.
-        baselines: Others; all others if empty.
+    ECE has neither, and the reason why. All of this is on the questions that all compared methods answer.
 
     Raises:
         ConfigError: A method is unknown, or there is none to compare with.
-        DataError: The methods do not answer the same questions on the same images.
+        DataError: The table names no questions, there is none that all methods answer, or one is about two images.
     """
-    cells = measured.cells
-    known = list(cells.methods)
-    for name in (method, *baselines):
-        if name not in known:
-            meant = did_you_mean(name, known)
-            raise ConfigError(f"--compare {name}: no such method. Known: {', '.join(known)}.{meant}")
-    others = [name for name in baselines or known if name != method]
+    cells, method = measured.cells, compared[0]
+    for name in compared:
+        if name not in cells.methods:
+            meant = did_you_mean(name, cells.methods)
+            raise ConfigError(f"--compare {name}: no such method. Known: {', '.join(cells.methods)}.{meant}")
+    others = [name for name in compared[1:] or cells.methods if name != method]
     if not others:
-        raise ConfigError(f"--compare {method}: there is no other method in {cells.source}. Known: {', '.join(known)}.")
+        known = ", ".join(cells.methods)
+        raise ConfigError(f"--compare {method}: there is no other method in {cells.source}. Known: {known}.")
+    if not cells.named:
+        raise DataError(
+            f"{cells.source}: no column 'sample_id', which --compare needs to find the answers to the same question."
+        )
+    names = compared if compared[1:] else list(cells.methods)
+    measured, warnings = _on_common_questions(measured, names, replicates=replicates, seed=seed)
     for other in others:
-        _check_same_questions(measured, method, other)
+        _check_same_images(measured.cells, method, other)
     rows = _compare(measured, method, others)
-    return pl.DataFrame([{"dataset": cells.dataset, **row} for row in rows], schema=_SCHEMA)
+    return pl.DataFrame([{"dataset": cells.dataset, **row} for row in rows], schema=_SCHEMA), warnings
 
 
 def _compare(measured: DataSetMetrics, method: str, others: Sequence[str]) -> list[dict]:
@@ -191,58 +183,28 @@ def _on_the_same_pairs(measured: DataSetMetrics, methods: Sequence[str]) -> dict
     return by_method
 
 
-def _check_same_questions(measured: DataSetMetrics, method: str, other: str) -> None:
-    cells = measured.cells
-    if not cells.named:
-        raise DataError(
-            f"{cells.source}: no column 'sample_id', which --compare needs to find the answers to the same question."
-        )
-    frames = [cells.methods[name].answers.select("sample_id", "cluster_id") for name in (method, other)]
-    if frames[0].equals(frames[1]):
-        return
+def _check_same_images(cells: EvaluationData, method: str, other: str) -> None:
+    """Refuse a question that is about one image with one method, and about another one with the other."""
     mine, theirs = (
         dict(cells.methods[name].answers.select("sample_id", "cluster_id").rows()) for name in (method, other)
     )
-    if mine == theirs:
-        return
-    first = min(mine.items() ^ theirs.items())[0]
-    if first in mine and first in theirs:
-        wrong = (
-            f"is about {cells.unit} {mine[first]!r} with {method} and {theirs[first]!r} with {other}. Give both one."
+    if different := mine.items() ^ theirs.items():
+        first = min(different)[0]
+        raise DataError(
+            f"{cells.source}: --compare needs the same questions on the same {cells.unit}s, but sample_id {first!r} is"
+            f" about {cells.unit} {mine[first]!r} with {method} and {theirs[first]!r} with {other}. Give both one."
         )
-    else:
-        has, lacks = (method, other) if first in mine else (other, method)
-        wrong = f"of {has} is not among those of {lacks}. Drop the questions that only one of them answers."
-    raise DataError(
-        f"{cells.source}: --compare needs the same questions on the same {cells.unit}s, but sample_id {first!r} {wrong}"
-    )
 
 
-def on_common_questions(
-    measured: DataSetMetrics, compared: Sequence[str], *, replicates: int, seed: int
-) -> tuple[DataSetMetrics, str | None]:
-    """Return the metrics on the questions that all compared methods answer, and a sentence about the others.
-
-    Args:
-        measured: The metrics of one data set, on all answers of each method.
-        compared: A method and its baselines, or a method alone, which is compared with all others.
-        replicates: Number of resamples.
-        seed: Seed of the resampling.
-
-    Returns:
-        `measured` itself and None where the methods answer the same questions.
-
-    Raises:
-        DataError: There is no question that all of them answer.
-    """
+def _on_common_questions(
+    measured: DataSetMetrics, names: Sequence[str], *, replicates: int, seed: int
+) -> tuple[DataSetMetrics, list[str]]:
+    """Return the metrics on the questions that all these methods answer, and a warning if there are others."""
     cells = measured.cells
-    names = list(compared) if len(compared) > 1 else list(cells.methods)
-    if not cells.named or not set(names) <= set(cells.methods):
-        return measured, None  # which the comparison refuses
     asked = {name: set(cells.methods[name].answers["sample_id"]) for name in names}
     every, common = set().union(*asked.values()), set.intersection(*asked.values())
     if every == common:
-        return measured, None
+        return measured, []
     lacks = ", ".join(f"{name}: {len(every - mine)}" for name, mine in asked.items() if mine != every)
     if not common:
         raise DataError(
@@ -256,7 +218,7 @@ def on_common_questions(
         methods[name] = replace(joined, answers=joined.answers.filter(is_common), pairs=pairs)
     again = measure(replace(cells, methods=methods), replicates=replicates, seed=seed)
     left_out = ", ".join(sorted(every - common)[:5]) + (", ..." if len(every - common) > 5 else "")
-    return again, (
+    return again, [
         f"warning: {cells.source}: the differences are those on the {len(common)} of {len(every)} questions that all of"
         f" these methods answer; without an answer: {lacks}; left out: {left_out}"
-    )
+    ]

@@ -1,15 +1,14 @@
 """evaluate.html: one page about anybody's table that loads nothing: words, plot, reliability, risk-coverage, tables."""
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from dualread.apps.evaluate.printed import BAD, DataSetReport, EvaluationReport
-from dualread.apps.evaluate.verdicts import SHOWN
+from dualread.apps.evaluate.printed import BAD, SHOWN, DataSetReport, EvaluationReport
 from dualread.reporting.forest import LIMIT_LABEL, plot, says, scale
 from dualread.reporting.pages import environment, script_of
 
@@ -21,29 +20,14 @@ _WORDS = {
 }
 
 
-def render(
-    report: EvaluationReport,
-    shown: Sequence[Mapping[str, pl.DataFrame]],
-    folder: Path,
-    suffixes: Sequence[str],
-) -> str:
-    """Return the page; the pictures are those that lie in `folder`.
-
-    Args:
-        report: What is said of the evaluation.
-        shown: What the forest plots of each show, by the column of its groups.
-        folder: Where their figures were written.
-        suffixes: The ends of their names, one per data set.
-    """
+def render(report: EvaluationReport, folder: Path, suffixes: Sequence[str]) -> str:
+    """Return the page; the pictures are those that lie in `folder`, their names ending in the suffix of a data set."""
     return (
         environment(_FOLDER)
         .get_template("evaluate.html.jinja")
         .render(
             title=Path(report.parts[0].cells.source).name,
-            parts=[
-                _part(part, values, folder, suffix)
-                for part, values, suffix in zip(report.parts, shown, suffixes, strict=True)
-            ],
+            parts=[_part(part, folder, suffix) for part, suffix in zip(report.parts, suffixes, strict=True)],
             meanings=SHOWN,
             warnings=report.warnings,
             limit_label=LIMIT_LABEL,
@@ -52,13 +36,13 @@ def render(
     )
 
 
-def _part(report: DataSetReport, shown: Mapping[str, pl.DataFrame], folder: Path, suffix: str) -> dict[str, Any]:
+def _part(report: DataSetReport, folder: Path, suffix: str) -> dict[str, Any]:
     """Return what the page says of one data set, by the names of its template."""
-    units, values = f"{report.cells.unit}s", shown[""]
+    units, values = f"{report.cells.unit}s", report.forests[""]
     lines = [replace(line, text=line.text[line.start :]) for line in report.findings]
     plots = {
         column: plot(known, f"By {column}, 95% intervals over other {units}", scale(known), units)
-        for column, known in shown.items()
+        for column, known in report.forests.items()
         if column
     }
     is_drawn = not values.filter(pl.col("estimate").is_not_null()).is_empty()

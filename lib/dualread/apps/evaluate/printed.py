@@ -4,12 +4,24 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import polars as pl
+
 from dualread.apps.evaluate.evaluation_data import EvaluationData
 from dualread.apps.text import aligned
+from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, ECE
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 
 WIDTH = 100
 MOST_ROWS = 12  # of a table on the screen, which leave room for what is said of them, on 24 lines
 GOOD, BAD, UNCLEAR = "good", "bad", ""
+# The numbers of each method that come first.
+SHOWN = {
+    ACCURACY.name: "share of correct answers",
+    AUROC.name: "right and wrong answers told apart",
+    ECE.name: "calibration error, 15 bins",
+    AURC.name: "error rate as answers are left out",
+    NATURAL_CCG_AUC.name: "confidence follows the image",
+}
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -30,11 +42,13 @@ class Estimate:
     low: float | None
     high: float | None
 
-    def text(self, digits: int, end_digits: int) -> str:
+    def text(self, digits: int = 3, end_digits: int = 3) -> str:
         """Return the number, and [low, high]."""
         ends = (self.low, self.high)
         shown = "" if None in ends else f" [{', '.join(self._number(end, end_digits) for end in ends)}]"
         return self._number(self.value, digits) + shown
+
+    __str__ = text
 
     def _number(self, value: float | None, digits: int) -> str:
         return number(value, digits)
@@ -55,7 +69,7 @@ class PValue:
     value: float | None
     at_most: bool | None
 
-    def text(self) -> str:
+    def __str__(self) -> str:
         """Return it with three digits."""
         return "-" if self.value is None else f"{'<=' if self.at_most else ''}{self.value:.3g}"
 
@@ -65,10 +79,8 @@ Cell = str | float | Estimate | PValue | None
 
 def text_of(cell: Cell, digits: int, end_digits: int) -> str:
     """Return a cell as text; numbers have so many digits, and ends of intervals so many."""
-    if isinstance(cell, str):
-        return cell
-    if isinstance(cell, PValue):
-        return cell.text()
+    if isinstance(cell, str | PValue):
+        return str(cell)
     return cell.text(digits, end_digits) if isinstance(cell, Estimate) else number(cell, digits)
 
 
@@ -96,25 +108,15 @@ class ScreenLine:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportTable:
-    """A table of values.
-
-    Attributes:
-        caption: What it is.
-        columns: The heads.
-        rows: The cells of each row.
-        remarks: What is remarked on each row, "" for nothing; empty if there are none.
-        names: Columns of names, which are cut where a line has no room for them.
-        notes: Sentences about it.
-        brief: The rows that one screen shows; None for all.
-    """
+    """A table of values."""
 
     caption: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    remarks: Sequence[str] = ()
-    names: Collection[int] = (0,)
-    notes: Sequence[str] = ()
-    brief: Collection[int] | None = None
+    rows: Sequence[Sequence[Cell]]  # the cells of each row
+    remarks: Sequence[str] = ()  # what is remarked on each row, "" for nothing; empty if there are none
+    names: Collection[int] = (0,)  # columns of names, which are cut where a line has no room for them
+    notes: Sequence[str] = ()  # sentences about it
+    brief: Collection[int] | None = None  # the rows that one screen shows; None for all
 
     @property
     def right(self) -> set[int]:
@@ -151,63 +153,40 @@ class ReportTable:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodVerdict:
-    """A number of a method, and what it says.
-
-    Attributes:
-        metric: The name of the metric.
-        value: The number, or a dash.
-        interval: Its 95% interval, or what stands beside it; empty for nothing.
-        words: What it says, in at most 12 words.
-        kind: GOOD, BAD or UNCLEAR.
-    """
+    """A number of a method, and what it says."""
 
     metric: str
-    value: str
-    interval: str
-    words: str
-    kind: str = UNCLEAR
+    value: str  # the number, or a dash
+    interval: str  # its 95% interval, or what stands beside it; empty for nothing
+    words: str  # what it says, in at most 12 words
+    kind: str = UNCLEAR  # GOOD, BAD or UNCLEAR
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSetReport:
-    """What is said of one data set.
-
-    Attributes:
-        cells: The data set.
-        heading: What was evaluated.
-        verdicts: The numbers that come first, by method.
-        findings: What they say, of which methods.
-        remarks: Sentences about intervals, and what has to be known to compare methods and to read metrics.
-        asked: Tables of what was asked for: differences, thresholds, filters of claims, answer sets, groups.
-        metrics: A table of every metric, and one for each answer type.
-        counts: Tables of counts, and of the most common pairs that count as wrong.
-    """
+    """What is said of one data set."""
 
     cells: EvaluationData
-    heading: str
-    verdicts: Mapping[str, Sequence[MethodVerdict]]
-    findings: Sequence[ScreenLine]
-    remarks: Sequence[str]
+    heading: str  # what was evaluated
+    verdicts: Mapping[str, Sequence[MethodVerdict]]  # the numbers that come first, by method
+    findings: Sequence[ScreenLine]  # what they say, of which methods
+    remarks: Sequence[str]  # sentences about intervals, and what has to be known to compare methods and to read metrics
+    # Tables of what was asked for: differences, thresholds, filters of claims, answer sets, groups.
     asked: Sequence[ReportTable]
-    metrics: Sequence[ReportTable]
-    counts: Sequence[ReportTable]
+    metrics: Sequence[ReportTable]  # a table of every metric, and one for each answer type
+    counts: Sequence[ReportTable]  # tables of counts, and of the most common pairs that count as wrong
+    # What forest plots show: of the methods, under "", and of the groups of each column (`forest.VALUES`).
+    forests: Mapping[str, pl.DataFrame]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationReport:
-    """What is said of an evaluation.
+    """What is said of an evaluation."""
 
-    Attributes:
-        notes: Sentences about how tables were read.
-        parts: What is said of each data set.
-        graded: Lines about what was graded.
-        warnings: Sentences, those about columns that were not used the last.
-    """
-
-    notes: Sequence[str]
-    parts: Sequence[DataSetReport]
-    graded: Sequence[str]
-    warnings: Sequence[str]
+    notes: Sequence[str]  # sentences about how tables were read
+    parts: Sequence[DataSetReport]  # what is said of each data set
+    graded: Sequence[str]  # lines about what was graded
+    warnings: Sequence[str]  # sentences, those about columns that were not used the last
 
 
 def everything(report: EvaluationReport) -> Iterator[str]:

@@ -1,61 +1,59 @@
-"""What an evaluation says of a data set, in sentences and tables that a terminal and a page show alike."""
+"""What an evaluation says of each data set: sentences, five numbers of each method with a verdict, tables and plots."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from dualread.apps.evaluate.answer_sets import set_table
-from dualread.apps.evaluate.claims import filter_table
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
-from dualread.apps.evaluate.graded import grading_lines, wrong_pairs
-from dualread.apps.evaluate.metrics import UNDEFINED
+from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.printed import (
+    BAD,
+    GOOD,
+    SHOWN,
+    UNCLEAR,
     DataSetReport,
-    Difference,
-    Estimate,
     EvaluationReport,
-    PValue,
-    ReportTable,
+    MethodVerdict,
+    ScreenLine,
     number,
 )
+from dualread.apps.evaluate.report_tables import asked_tables, count_tables, metric_tables
 from dualread.apps.evaluate.results import Results
-from dualread.apps.evaluate.subgroups import group_tables
-from dualread.apps.evaluate.thresholds import threshold_table
-from dualread.apps.evaluate.verdicts import SHOWN, findings, verdicts
 from dualread.data.tables.contract import REPORT
-from dualread.evaluation.answer_metrics import FEW_IMAGES, NOISE_FLOOR, WITH_PERCENTILES
-from dualread.evaluation.explained import COUNTS, METRICS
+from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, ECE, FEW_IMAGES, NOISE_FLOOR
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
-from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
+from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 from dualread.evaluation.side_by_side import LENT
+from dualread.reporting.forest import VALUES, rows_of, rows_of_groups
 
 _MOST_DONORS = 5  # that a sentence lists
 
 
 def evaluation_report(results: Results) -> EvaluationReport:
     """Return what is said of an evaluation."""
-    parts = []
-    for cells in results.parts:
-        told = verdicts(cells, cells.rows_of(results.metrics))
-        lines = list(findings(told))
-        parts.append(
-            DataSetReport(
-                cells=cells,
-                heading=_heading(cells),
-                verdicts=told,
-                findings=lines,
-                remarks=list(_remarks(results, cells)),
-                metrics=list(_metric_tables(results, cells)),
-                counts=list(_count_tables(results, cells)),
-                asked=list(_asked(results, cells)),
-            )
-        )
     return EvaluationReport(
         notes=results.notes,
-        parts=parts,
+        parts=[_data_set_report(results, cells) for cells in results.parts],
         graded=list(grading_lines(results.graded)),
         warnings=[*results.warnings, *results.unused],
+    )
+
+
+def _data_set_report(results: Results, cells: EvaluationData) -> DataSetReport:
+    told = _verdicts(cells, cells.rows_of(results.metrics))
+    return DataSetReport(
+        cells=cells,
+        heading=_heading(cells),
+        verdicts=told,
+        findings=list(_findings(told)),
+        remarks=list(_remarks(results, cells)),
+        forests=_forests(results, cells),
+        metrics=list(metric_tables(results, cells)),
+        counts=list(count_tables(results, cells)),
+        asked=list(asked_tables(results, cells)),
     )
 
 
@@ -114,149 +112,120 @@ def _remarks(results: Results, cells: EvaluationData) -> Iterator[str]:
         yield "CCG-AUC needs a table of donor pairs (--pairs)"
 
 
-def _asked(results: Results, cells: EvaluationData) -> Iterator[ReportTable]:
-    """Yield what was asked for: differences, thresholds, filters of claims, answer sets, and groups."""
-    if results.differences is not None:
-        yield _difference_table(results, cells, cells.rows_of(results.differences).filter(pl.col("n") > 0))
-    if results.thresholds is not None:
-        yield threshold_table(cells.rows_of(results.thresholds), cells)
-    if results.claim_filter is not None:
-        yield filter_table(cells.rows_of(results.claim_filter), cells, results.left_out)
-    if results.answer_sets is not None:
-        yield set_table(cells.rows_of(results.answer_sets))
-    if results.groups is not None:
-        yield from group_tables(results.groups, cells)
+def _verdicts(cells: EvaluationData, metrics: pl.DataFrame) -> dict[str, list[MethodVerdict]]:
+    """Return the five numbers of each method on a data set; without pairs, four."""
+    told = {}
+    for method in cells.methods:
+        rows = {row["metric"]: row for row in metrics.filter(subset="all", method=method).to_dicts()}
+        told[method] = [_verdict(rows, metric, cells) for metric in SHOWN if rows[metric]["reason"] != NO_PAIRS]
+    return told
 
 
-def _metric_tables(results: Results, cells: EvaluationData) -> Iterator[ReportTable]:
-    """Yield every metric of every method, with its interval and what it means; answer types are tables of their own."""
-    metrics, is_one = cells.rows_of(results.metrics), len(cells.methods) == 1
-    for subset in cells.subsets:
-        rows = metrics.filter(
-            pl.col("metric").is_in(list(METRICS)), pl.col("reason").ne_missing(NO_PAIRS), subset=subset
-        )
-        by_method = _by_method(metrics.filter(subset=subset))
-        order = {name: k for k, name in enumerate(rows["metric"].unique(maintain_order=True))}
-        texts, said, explained = [], [], set()
-        for row in sorted(rows.iter_rows(named=True), key=lambda row: order[row["metric"]]):
-            name = row["metric"]
-            estimate = Estimate(row["estimate"], row["low"], row["high"])
-            texts.append((name, *([] if is_one else [row["method"]]), estimate, row["n"], row["n_clusters"]))
-            meaning = "" if name in explained else METRICS[name]  # beside the first method
-            said.append(row["reason"] or "; ".join(filter(None, [meaning, _remark(row, by_method, cells.unit)])))
-            explained |= set() if row["reason"] else {name}
-        note = (
-            "ece15 has no interval: it contains an error by chance, which resamples would add once more."
-            " squared_calibration_error leaves it out"
-        )
-        has_ece = rows.filter(pl.col("estimate").is_not_null(), metric="ece15").height
-        yield ReportTable(
-            caption="Every metric of all answers" if subset == "all" else f"Answers of type {subset}",
-            columns=(
-                "metric",
-                *([] if is_one else ["method"]),
-                "estimate [95%]",
-                "n",
-                cells.cluster or "rows",
-            ),
-            rows=texts,
-            remarks=said,
-            notes=[note] if has_ece else [],
-        )
+def _verdict(rows: Mapping[str, dict[str, Any]], metric: str, cells: EvaluationData) -> MethodVerdict:
+    row = rows[metric]
+    if row["estimate"] is None:
+        return MethodVerdict(metric=metric, value="-", interval="", words=f"undefined: {row['reason']}")
+    ends = "" if row["low"] is None else f"[{number(row['low'])}, {number(row['high'])}]"
+    if metric == ECE.name and (floor := rows[NOISE_FLOOR]["estimate"]) is not None:
+        ends = f"by chance {number(floor)}"
+    words, kind = _WORDS[metric](rows, row, cells)
+    if row["reason"]:  # why it has no interval
+        words, kind = row["reason"], UNCLEAR
+    return MethodVerdict(metric=metric, value=number(row["estimate"]), interval=ends, words=words, kind=kind)
 
 
-def _by_method(metrics: pl.DataFrame) -> dict[tuple[str, str], dict]:
-    return {(row["method"], row["metric"]): row for row in metrics.iter_rows(named=True)}
-
-
-def _remark(row: dict, by_method: Mapping[tuple[str, str], dict], unit: str) -> str:
-    """Return the remark on a metric: undefined resamples, or what the images of a CCG-AUC are enough for, and ties."""
-
-    def estimate(name: str) -> float | None:
-        return by_method.get((row["method"], name), {}).get("estimate")
-
-    if row["metric"] == "ece15":
-        if (floor := estimate(NOISE_FLOOR)) is None:
-            return ""
-        if is_by_chance(row["estimate"], floor):
-            return f"not above {number(floor, 4)}, which calibrated confidences reach by chance"
-        return f"above {number(floor, 4)}, which calibrated confidences rarely exceed by chance"
-    if not row["metric"].endswith("_ccg_auc"):
-        few = _few_of_a_kind(row["metric"], [row["method"]], by_method, unit)
-        undefined = estimate(f"{row['metric']}{UNDEFINED}")
-        return few or (f"{undefined:.0f} resamples undefined" if undefined else "")
-    kind, said = row["metric"].removesuffix("_ccg_auc"), []
-    prefix = "" if kind == "natural" else f"{kind}_"
-    few = [
-        f"{estimate(f'{prefix}{side}_images'):.0f} {side} {unit}s"
-        for side in ("source", "donor")
-        if estimate(f"{kind}_few_{side}s")
-    ]
-    if few:
-        told = estimate(f"{kind}_detectable")
-        enough = f"tells {told:.2f} from .5" if told else "tells nothing from .5"
-        said.append(f"underpowered: only {' and '.join(few)}, {enough} (power .8)")
-    if ties := estimate(f"{kind}_ties"):
-        said.append(f"{ties:.0%} ties")
-    return "; ".join(said)
-
-
-def _few_of_a_kind(metric: str, methods: Collection[str], by_method: Mapping[tuple[str, str], dict], unit: str) -> str:
-    """Return which kind of answers is on few images (or what else `unit` is) only, for a metric that rests on both."""
-    counted = []
-    for kind in ("right", "wrong"):
-        counts = [
-            by_method[method, f"images_with_{kind}"]["estimate"] for method in methods if metric in WITH_PERCENTILES
-        ]
-        if counts and min(counts) < FEW_IMAGES:
-            counted.append(f"{min(counts):.0f} {unit}{'' if min(counts) == 1 else 's'} with {kind} answers")
-    return f"only {' and '.join(counted)}" if counted else ""
-
-
-def _count_tables(results: Results, cells: EvaluationData) -> Iterator[ReportTable]:
-    """Yield the counts behind metrics of pairs, where there are some, and the most common pairs that count as wrong."""
-    metrics = cells.rows_of(results.metrics).filter(subset="all")
-    if not metrics.filter(metric="natural_ccg_auc")["reason"].eq_missing(NO_PAIRS).all():
-        by_method = _by_method(metrics)
-        yield ReportTable(
-            caption="Counts behind these metrics, which are no measures of quality",
-            columns=("count", *cells.methods),
-            rows=[(name, *(by_method[method, name]["estimate"] for method in cells.methods)) for name in COUNTS],
-            remarks=[words.replace("{units}", f"{cells.unit}s") for words in COUNTS.values()],
-        )
-    for name in cells.graded["table"].unique(maintain_order=True):
-        graded = cells.graded.filter(table=name)
-        if not (pairs := wrong_pairs(graded)).is_empty():
-            n_right, n_empty = int(graded["correct"].sum()), graded["answer"].null_count()
-            yield ReportTable(
-                caption=(
-                    f"The most common pairs that count as wrong in the table of {name}, in which {n_right} of"
-                    f" {len(graded)} answers are right and {n_empty} are empty; graded.csv has every row"
-                ),
-                columns=("answer", "reference", "n"),
-                rows=pairs.select("answer", "reference_answer", "n").rows(),
-                remarks=["one stands in the other" if contained else "" for contained in pairs["contained"]],
-            )
-
-
-def _difference_table(results: Results, cells: EvaluationData, rows: pl.DataFrame) -> ReportTable:
-    by_method = _by_method(cells.rows_of(results.metrics).filter(subset="all"))
-    texts, said = [], []
-    for row in rows.iter_rows(named=True):
-        p_values = (PValue(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
-        difference = Difference(row["estimate"], row["low"], row["high"])
-        texts.append((row["metric"], f"{row['method']} - {row['baseline']}", difference, *p_values))
-        few = f"underpowered: fewer than {MINIMUM_IMAGES} {row['short']} {cells.unit}s" if row["short"] else ""
-        pair = (row["method"], row["baseline"])
-        said.append(row["reason"] or few or _few_of_a_kind(row["metric"], pair, by_method, cells.unit))
-    return ReportTable(
-        caption=(
-            f"Differences on the same {cells.unit}s between these answers of the methods; p (Holm) is adjusted for the"
-            " number of baselines. Methods that were trained with one seed may differ otherwise when trained again"
-        ),
-        columns=("metric", "method - baseline", "difference [95%]", "p", "p (Holm)"),
-        rows=texts,
-        remarks=said,
-        names=(0, 1),
-        brief={k for k, metric in enumerate(rows["metric"]) if metric in SHOWN},
+def _of_auroc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
+    if row["low"] is None:
+        counts = {kind: rows[f"images_with_{kind}"]["estimate"] for kind in ("right", "wrong")}
+        few = [f"{n:.0f} with {kind}" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
+        because = f"{cells.unit}s: {', '.join(few)} answers" if few else "nothing to resample"
+        return f"no interval: {because}", UNCLEAR
+    return _beside_half(
+        row,
+        "right answers get more confidence than wrong ones",
+        "wrong answers get MORE confidence than right ones",
+        "not shown to tell right from wrong answers",
     )
+
+
+def _of_ece(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
+    floor = rows[NOISE_FLOOR]["estimate"]
+    if floor is None:
+        return "no floor: nothing to resample", UNCLEAR
+    if is_by_chance(row["estimate"], floor):
+        return "no more than calibrated confidences have by chance", GOOD
+    ends = rows["accuracy"]["estimate"], rows["calibration_in_the_large"]["estimate"]
+    side = "" if None in ends else ", too high on average" if ends[1] < 0 else ", too low on average"
+    return f"not calibrated{side}", BAD
+
+
+def _of_ccg(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
+    sides = [side for side in ("source", "donor") if rows[f"natural_few_{side}s"]["estimate"]]
+    if sides or row["low"] is None:
+        few = " and ".join(f"{rows[f'{side}_images']['estimate']:.0f} {side}" for side in sides)
+        return f"too few {cells.unit}s{f' ({few})' if few else ''} for a verdict", UNCLEAR
+    return _beside_half(
+        row,
+        "confidence falls with another image",
+        "confidence RISES with another image",
+        "not shown to depend on the image",
+    )
+
+
+def _beside_half(row: dict, above: str, below: str, neither: str) -> tuple[str, str]:
+    """Return what an interval says that lies above .5, below it, or on both sides."""
+    return (above, GOOD) if row["low"] > 0.5 else (below, BAD) if row["high"] < 0.5 else (neither, UNCLEAR)
+
+
+_WORDS = {
+    ACCURACY.name: lambda rows, row, cells: (f"of {row['n']} answers", UNCLEAR),
+    AUROC.name: _of_auroc,
+    ECE.name: _of_ece,
+    AURC.name: lambda rows, row, cells: (
+        f"mean error of the most confident; {number(1.0 - rows[ACCURACY.name]['estimate'])} without an order",
+        UNCLEAR,
+    ),
+    NATURAL_CCG_AUC.name: _of_ccg,
+}
+
+
+def _findings(told: Mapping[str, Sequence[MethodVerdict]]) -> Iterator[ScreenLine]:
+    """Yield, metric by metric, what was found of which methods; what is unclear is not said."""
+    for name in SHOWN:
+        by_words: dict[tuple[str, str], list[str]] = {}
+        for method, numbers in told.items():
+            for verdict in numbers:
+                if verdict.metric == name and verdict.kind != UNCLEAR:
+                    by_words.setdefault((verdict.words, verdict.kind), []).append(method)
+        for (words, kind), methods in by_words.items():
+            who = "all" if len(methods) == len(told) else ", ".join(methods)
+            yield ScreenLine(text=f"{name}: {words}: {who}", kind=kind, start=len(name) + 2)
+
+
+def _forests(results: Results, cells: EvaluationData) -> dict[str, pl.DataFrame]:
+    """Return what forest plots of a data set show: of its methods, under "", and of the groups of each column.
+
+    A method is marked where its interval lies above .5. Groups are those that have an interval.
+    """
+    metrics = cells.rows_of(results.metrics).filter(subset="all")
+    flags = {(row["method"], row["metric"]): row["estimate"] for row in metrics.iter_rows(named=True)}
+
+    def few(method: str) -> str | None:
+        sides = [side for side, flag in FEW_IMAGES_OF.items() if flags.get((method, f"natural_{flag}"))]
+        return " and ".join(sides) or None
+
+    estimates = [
+        {**row, "short": few(row["method"]) if row["metric"] == "natural_ccg_auc" else None}
+        for row in metrics.iter_rows(named=True)
+        if row["reason"] != NO_PAIRS
+    ]
+    source, dataset = Path(cells.source).name, cells.dataset or ""
+    labels = {method: method for method in cells.methods}
+    shown = {"": list(rows_of(estimates, [], labels, study=source, backbone="", dataset=dataset))}
+    if results.groups is not None:
+        labels = {method: f"{method}: " if len(cells.methods) > 1 else "" for method in cells.methods}
+        for (column,), rows in cells.rows_of(results.groups.metrics).group_by("by", maintain_order=True):
+            shown[str(column)] = list(
+                rows_of_groups(rows.to_dicts(), labels, study=source, backbone="", dataset=dataset)
+            )
+    return {name: pl.DataFrame(rows, schema=VALUES) for name, rows in shown.items() if rows or name == ""}

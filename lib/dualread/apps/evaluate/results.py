@@ -10,16 +10,11 @@ from dualread.apps.evaluate.evaluation_data import EvaluationData
 
 @dataclass(frozen=True, kw_only=True)
 class Groups:
-    """What is known of groups of answers; all frames have dataset, by (the column), method, and group.
+    """What is known of groups of answers; all frames have dataset, by (the column), method, and group."""
 
-    Attributes:
-        metrics: The rows of `evaluation.subgroups.by_group`; a null group are the rows without one.
-        worst: Those of `worst_groups`.
-        thresholds: As `Evaluation.thresholds`, of each group; certified ones share delta. None without a target risk.
-    """
-
-    metrics: pl.DataFrame
-    worst: pl.DataFrame
+    metrics: pl.DataFrame  # the rows of `evaluation.subgroups.by_group`; a null group are the rows without one
+    worst: pl.DataFrame  # those of `worst_groups`
+    # As `Evaluation.thresholds`, of each group; certified ones share delta. None without a target risk.
     thresholds: pl.DataFrame | None
 
 

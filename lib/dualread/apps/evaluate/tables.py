@@ -14,12 +14,11 @@ from dualread.data.tables.checks import CheckedTable, checked
 from dualread.data.tables.claims import named_claims
 from dualread.data.tables.contract import (
     ANSWERS,
-    OF_CLAIMS,
     PAIRS,
     WIDE,
     WIDE_SCORE,
+    ColumnsRead,
     TableOptions,
-    UserColumn,
 )
 from dualread.data.tables.files import RawTable, read_file
 from dualread.data.tables.hub import is_address, local_file, read_address
@@ -31,26 +30,33 @@ _SHOWN = 8  # columns that a sentence names
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """The tables of a user, checked; pairs and calibration answers, where they were given.
-
-    Attributes:
-        unused: Sentences that name the columns that are not used.
-    """
+    """The tables of a user, checked; pairs and calibration answers, where they were given."""
 
     answers: CheckedTable
     pairs: CheckedTable | None
     calibration: CheckedTable | None
-    unused: Sequence[str]
+    unused_columns: Sequence[tuple[Path | str, Sequence[str]]]
+
+    @property
+    def _all(self) -> list[CheckedTable]:
+        return [table for table in (self.answers, self.pairs, self.calibration) if table is not None]
 
     def notes(self) -> list[str]:
         """Return sentences about how the tables were read."""
-        tables = (self.answers, self.pairs, self.calibration)
-        return [f"{table.source}: {note}" for table in tables if table is not None for note in table.notes]
+        return [f"{table.source}: {note}" for table in self._all for note in table.notes]
 
     def left_out(self) -> dict[str, int]:
         """Return {"file: why": number of answers that are not evaluated}."""
-        tables = (table for table in (self.answers, self.pairs, self.calibration) if table is not None)
-        return {f"{table.source}: {why}": n for table in tables for why, n in table.left_out.items()}
+        return {f"{table.source}: {why}": n for table in self._all for why, n in table.left_out.items()}
+
+    def unused(self) -> list[str]:
+        """Return sentences that name the columns that are not used."""
+        return [
+            f"{source}: {n} column{'s' if n > 1 else ''} not used: {', '.join(columns[:_SHOWN])}"
+            + (", ..." if n > _SHOWN else "")
+            for source, columns in self.unused_columns
+            if (n := len(columns))
+        ]
 
 
 def read_tables(
@@ -61,46 +67,43 @@ def read_tables(
     log: LogOptions,
     only: Mapping[str, Sequence[str]],
 ) -> Tables:
-    """Read the tables.
+    """Read answers, pairs and calibration answers, each as the contract and the user say; of `only`, just these values.
 
-    Args:
-        predictions: The answers: a table, the path of one or of a log, or an address of the hub.
-        pairs: The donor pairs, a table; None for none.
-        calibration: As `predictions`; None for none.
-        options: What the user says about tables.
-        log: What the user says about logs.
-        only: {column: the values that are evaluated}; all if there are none.
-
-    Raises:
-        DataError: A table cannot be read, or is not as the contract says.
-        ConfigError: `options` or `only` says something that is not so.
+    Raises DataError if a table cannot be read, or is not as the contract says; ConfigError if an option is not so.
     """
-    sources = {"predictions": (predictions, ANSWERS), "pairs": (pairs, PAIRS), "calibration": (calibration, ANSWERS)}
-    raw: dict[str, tuple[RawTable, Sequence[UserColumn]]] = {}
-    for name, (source, declared) in sources.items():
-        if source is not None and log.log_format is not None and declared is ANSWERS:
-            raw[name] = (_read_log(source, name, options, log), declared)
+    if log.log_format is not None and options.options:
+        raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
+    of_answers, of_pairs = options.reading(ANSWERS), options.reading(PAIRS)
+    sources = {
+        "predictions": (predictions, of_answers),
+        "pairs": (pairs, of_pairs),
+        "calibration": (calibration, of_answers),
+    }
+    raw: dict[str, tuple[RawTable, ColumnsRead]] = {}
+    for name, (source, read) in sources.items():
+        if source is not None and log.log_format is not None and read is of_answers:
+            raw[name] = (_read_log(source, name, read, log), read)
         elif source is not None:
-            raw[name] = (_read_table(source, name, declared, options), declared)
+            raw[name] = (_read_table(source, name, read), read)
     _check_mapping(options.columns, list(raw.values()))
-    tables = {name: checked(table, declared, options, claims=named_claims) for name, (table, declared) in raw.items()}
+    unused = [(table.source, read.unused(table.columns)) for table, read in raw.values()]
+    tables = {name: checked(table, read, claims=named_claims) for name, (table, read) in raw.items()}
     for column, values in only.items():
         if values:
             tables = _only(tables, column, values)
-    lines = [_unused(table, declared, options) for table, declared in raw.values()]
     return Tables(
         answers=tables["predictions"],
         pairs=tables.get("pairs"),
         calibration=tables.get("calibration"),
-        unused=[line for line in lines if line is not None],
+        unused_columns=unused,
     )
 
 
-def _read_table(source: Any, name: str, declared: Sequence[UserColumn], options: TableOptions) -> RawTable:
+def _read_table(source: Any, name: str, read: ColumnsRead) -> RawTable:
     """Read the columns of a table that the contract and the user name."""
 
     def wanted(column: str) -> bool:
-        return options.reads(column, declared)
+        return column in read
 
     if is_address(source):
         return read_address(source, wanted)
@@ -117,24 +120,26 @@ def _read_table(source: Any, name: str, declared: Sequence[UserColumn], options:
         raise DataError(f"{error} If it is a log of another harness, add {advice}.") from error
 
 
-def _read_log(source: Any, name: str, options: TableOptions, log: LogOptions) -> RawTable:
+def _read_log(source: Any, name: str, read: ColumnsRead, log: LogOptions) -> RawTable:
     """Read a log as a table with the documented columns, and with those that the user names."""
     if not isinstance(source, str | Path):
         raise ConfigError(f"{name}: {type(source).__name__}; a log (--from {log.log_format}) is given by its path.")
     path = local_file(str(source)) if is_address(source) else Path(source)
-    named = {"confidence" if name == "score" else name: column for name, column in options.names(ANSWERS).items()}
-    return read_logged(path, log, columns=named, cluster=options.cluster, by=options.by)
+    named = {"confidence" if name == "score" else name: column for name, column in read.names.items()}
+    return read_logged(path, log, columns=named, cluster=read.options.cluster, by=read.options.by)
 
 
-def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, Sequence[UserColumn]]]) -> None:
+def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, ColumnsRead]]) -> None:
     """Refuse a mapping that names a column that is not read, or one that no table has."""
     for name, column_name in columns.items():
         wide = [ANSWERS] if name.startswith((WIDE, WIDE_SCORE)) else []
         concerned = [
-            table for table, declared in tables if declared in wide or name in {column.name for column in declared}
+            table
+            for table, read in tables
+            if read.declared in wide or name in {column.name for column in read.declared}
         ]
         if not concerned:
-            known = sorted({column.name for _, declared in tables for column in declared})
+            known = sorted({column.name for _, read in tables for column in read.declared})
             raise ConfigError(
                 f"--columns {name}={column_name}: no column {name!r} is read. Known: {', '.join(known)}."
                 f"{did_you_mean(name, known)} Write NAME=YOURS, such as confidence={column_name}."
@@ -163,21 +168,3 @@ def _only(tables: Mapping[str, CheckedTable], column: str, values: Sequence[str]
         name: replace(table, frame=table.frame.filter(chosen)) if table.has(column) else table
         for name, table in tables.items()
     }
-
-
-def _unused(table: RawTable, declared: Sequence[UserColumn], options: TableOptions) -> str | None:
-    """Return a sentence about the columns that are not used, or None if there are none."""
-    replaced = {name for name, column in options.names(declared).items() if name not in options.columns.values()}
-    is_wide = declared is ANSWERS and not {"confidence", "score", "method"} & {*table.columns, *options.columns}
-    others = [
-        column
-        for column in table.columns
-        if not options.reads(column, declared)
-        or (column in OF_CLAIMS and column not in options.by and not options.has_claims(table.columns))
-        or (column in replaced and options.names(declared)[column] != column)
-        or (column.startswith((WIDE, WIDE_SCORE)) and not is_wide and column not in options.columns.values())
-    ]
-    if not others:
-        return None
-    named = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
-    return f"{table.source}: {len(others)} column{'s' if len(others) > 1 else ''} not used: {named}"

@@ -1,5 +1,6 @@
 """Step 4: thresholds for a target risk, chosen on calibration answers and judged on the evaluated ones."""
 
+import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -7,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.printed import Estimate, ReportTable
+from dualread.apps.text import aligned
 from dualread.data.tables.contract import plain_ids
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
-from dualread.evaluation.metrics.discrimination import auroc
-from dualread.evaluation.planning import ENOUGH, LARGEST, Expected, images_needed
+from dualread.evaluation.metrics import discrimination
+from dualread.evaluation.planning import LARGEST, REPETITIONS, Expected, planned
 from dualread.evaluation.statistics.clusters import in_unit
 from dualread.evaluation.thresholds import CERTIFIED, EMPIRICAL, Confidences, judged, threshold
 from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
@@ -32,28 +33,17 @@ SCHEMA = {
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdOptions:
-    """What a user says about thresholds.
+    """What a user says about thresholds."""
 
-    Attributes:
-        target_risks: Largest error rates of the kept answers, each in (0, 1).
-        delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
-        share_delta: Number of thresholds that share delta, 1 or more.
-        max_per_image: Largest number of answers to an image of the source; None for that of the calibration answers.
-        max_reports: Of claims, the largest number of reports of a cluster, likewise.
-    """
-
-    target_risks: Sequence[float]
-    delta: float
-    share_delta: int
-    max_per_image: int | None
-    max_reports: int | None = None
+    target_risks: Sequence[float]  # largest error rates of the kept answers, each in (0, 1)
+    delta: float  # largest probability with which a certified threshold may be wrong, in (0, 1)
+    share_delta: int  # number of thresholds that share delta, 1 or more
+    # Largest number of answers to an image of the source; None for that of the calibration answers.
+    max_per_image: int | None = None
+    max_reports: int | None = None  # of claims, the largest number of reports of a cluster, likewise
 
     def __post_init__(self) -> None:
-        """Check the ranges.
-
-        Raises:
-            ConfigError: A number is out of range.
-        """
+        """Refuse numbers that are out of range."""
         for name, value in (*(("target-risk", risk) for risk in self.target_risks), ("delta", self.delta)):
             if not 0.0 < value < 1.0:
                 raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
@@ -68,22 +58,24 @@ class ThresholdOptions:
         return self.delta / self.share_delta
 
 
-def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], options: ThresholdOptions) -> pl.DataFrame:
+def thresholds(
+    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], options: ThresholdOptions
+) -> pl.DataFrame:
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
 
     Coverage and risk have 95% intervals (`proportion.share_interval`), which hold for new images and this threshold.
-
-    Args:
-        cells: The evaluated answers to one data set.
-        calibration: The answers that choose. With several data sets, that of the same name chooses; otherwise the only
-            one.
-        options: Which thresholds are wanted.
-
-    Raises:
-        DataError: The calibration table lacks the data set or a method, or its answers are the evaluated ones; or an
-            image of either table has more answers than `options` say.
+    Raises DataError if the calibration answers lack a method, or are the evaluated ones; or if an image has too many
+    answers.
     """
-    chooser = chooser_of(cells, calibration)
+    rows = []
+    for cells, chooser in zip(parts, choosers, strict=True):
+        _refuse_answers(cells, chooser, options)
+        rows += threshold_rows(cells, chooser, options)
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _refuse_answers(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> None:
+    """Refuse the evaluated answers as those that choose, and images with too many answers."""
     # What was said, in an order that does not depend on names or on the order of the file.
     columns = [["confidence", "correct", *(["cluster_id"] if data.cluster else [])] for data in (cells, chooser)]
     statements = [
@@ -103,7 +95,6 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
                 f"{data.source}: {data.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
                 f" than {options.max_per_image}. Give the largest number that one {data.unit} of this source can have."
             )
-    return pl.DataFrame(threshold_rows(cells, chooser, options), schema=SCHEMA)
 
 
 def threshold_rows(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[dict]:
@@ -150,16 +141,12 @@ def _chosen_on(rows: Confidences) -> dict:
         "calibration_n": len(image),
         "calibration_images": len(sizes),
         "calibration_accuracy": float(correct.mean()),
-        "calibration_auroc": auroc(confidence, correct) if has_auroc else None,
+        "calibration_auroc": discrimination.auroc(confidence, correct) if has_auroc else None,
     }
 
 
 def chooser_of(cells: EvaluationData, calibration: Sequence[EvaluationData]) -> EvaluationData:
-    """Return the part of `calibration` that chooses the thresholds for `cells`.
-
-    Raises:
-        DataError: Of several data sets, none has the name of this one.
-    """
+    """Return the part of `calibration` that chooses for `cells`: the only one, or that of the same name."""
     if len(calibration) == 1:
         return calibration[0]
     for part in calibration:
@@ -172,11 +159,7 @@ def chooser_of(cells: EvaluationData, calibration: Sequence[EvaluationData]) -> 
 
 
 def same_method(chooser: EvaluationData, method: str, cells: EvaluationData) -> str:
-    """Return the name of a method in the calibration answers.
-
-    Raises:
-        DataError: There are none of it.
-    """
+    """Return the name of a method in the calibration answers."""
     if method in chooser.methods:
         return method
     if len(chooser.methods) == len(cells.methods) == 1:  # without a column `method`, the name is that of the file
@@ -194,14 +177,7 @@ def _largest_image(cells: EvaluationData) -> tuple[str, int]:
 
 
 def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
-    """Yield warnings about what thresholds take for granted: other questions, other images, and no larger images.
-
-    Args:
-        cells: The answers on which thresholds are judged.
-        chooser: The answers that chose them.
-        options: Which thresholds were wanted.
-    """
-    yield from overlaps(cells, chooser)
+    """Yield a warning if an evaluated image has more answers than those that chose the thresholds."""
     image, n = _largest_image(cells)
     most = _largest_image(chooser)[1]
     if options.max_per_image is None and n > most:
@@ -259,73 +235,31 @@ def _shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | N
     )
 
 
-def threshold_table(rows: pl.DataFrame, cells: EvaluationData) -> ReportTable:
-    """Return what thresholds keep of a data set, and what the certified ones take for granted.
-
-    Args:
-        rows: Its rows of `Evaluation.thresholds`.
-        cells: The data set.
-    """
-    texts = []
-    for row in rows.iter_rows(named=True):
-        threshold = "none" if row["threshold"] is None else row["threshold"]
-        kept = (Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in ("coverage", "risk"))
-        texts.append((f"{row['target_risk']:g}", row["method"], row["rule"], threshold, *kept))
-    return ReportTable(
-        caption=(
-            "Answers kept above a threshold that the calibration answers choose; a certified one allows for chance."
-            f" Intervals (95%) are for new {cells.unit}s and this threshold; other calibration answers would choose"
-            " another one"
-        ),
-        columns=("target", "method", "rule", "threshold", "share kept", "risk of these"),
-        rows=texts,
-        remarks=[reason or "" for reason in rows["reason"]],
-        names=(1,),
-        notes=list(_notes(rows.filter(rule=CERTIFIED), cells)),
+def plan(options: argparse.Namespace) -> Iterator[str]:
+    """Yield lines about how many calibration images certify a threshold, for what a user expects (--expect)."""
+    if not options.target_risk:
+        raise ConfigError("--expect: needs --target-risk, the largest error rate of the answers that are kept.")
+    most = options.max_per_image or options.per_image
+    wanted = ThresholdOptions(
+        target_risks=options.target_risk, delta=options.delta, share_delta=options.share_delta, max_per_image=most
     )
-
-
-def _notes(certified: pl.DataFrame, cells: EvaluationData) -> Iterator[str]:
-    """Yield sentences about certified thresholds; nothing can be certified of methods whose scores only rank."""
-    row, n = certified.row(0, named=True), len(certified)
-    shared = "" if row["share_delta"] == 1 else f" / {row['share_delta']}"
-    bound = "if rows are independent"
-    if cells.cluster is not None:
-        stated = row["max_per_image"]
-        most = max(certified["calibration_max_per_image"]) if stated is None else stated
-        source = "the most among the calibration answers" if stated is None else "--max-per-image"
-        bound = f"as long as no {cells.unit} has more than {most} answer{'' if most == 1 else 's'} ({source})"
-    yield f"a certified threshold is wrong with a probability of at most {row['delta']:g}{shared}, {bound}"
-    if n > row["share_delta"]:
-        yield f"each one by itself; if you choose one of the {n} by what it certifies, add --share-delta {n}"
-    without = certified.filter(pl.col("threshold").is_null(), ~pl.col("method").is_in(cells.ranked))
-    methods: dict[tuple[float, str], list[str]] = {}
-    for row in without.iter_rows(named=True):
-        if sentence := _needed(row, cells.unit):
-            methods.setdefault((row["target_risk"], sentence), []).append(row["method"])
-    for (risk, sentence), names in methods.items():
-        yield f"{', '.join(names)}, target {risk:g}: {sentence}"
-
-
-def _needed(row: dict, unit: str) -> str | None:
-    """Return how many images would certify something; None where accuracy or AUROC leave no room for that."""
-    accuracy, auroc = row["calibration_accuracy"], row["calibration_auroc"]
-    per_image = max(round(row["calibration_n"] / row["calibration_images"]), 1)
-    if auroc is None or round(auroc, 2) in (0.5, 1.0) or auroc < 0.5:
-        return None
-    # Rounded, because the sample does not know more, and so that methods that are alike are simulated once.
-    expected = Expected(
-        accuracy=min(max(round(accuracy, 2), 0.01), 0.99),
-        auroc=round(auroc, 2),
-        per_image=per_image,
-        max_per_image=row["max_per_image"] or row["calibration_max_per_image"],
+    accuracy, auroc = options.expect
+    try:
+        expected = Expected(accuracy=accuracy, auroc=auroc, per_image=options.per_image, max_per_image=most)
+    except ValueError as error:
+        raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {options.per_image}: {error}") from error
+    each = "1 answer" if expected.per_image == 1 else f"{expected.per_image} answers"
+    at_most = "" if most == expected.per_image else f" (at most {most})"
+    yield (
+        f"calibration images with {each} each{at_most}, {MODEL} with accuracy {expected.accuracy:g} and AUROC"
+        f" {expected.auroc:g}, delta {wanted.level:g}, {REPETITIONS} simulated sets for each number of images"
     )
-    n = images_needed(expected, target_risk=row["target_risk"], delta=row["delta"] / row["share_delta"])
-    answers = "answer" if per_image == 1 else "answers"
-    alike = f"{MODEL} of this accuracy ({expected.accuracy:.2f}) and AUROC ({expected.auroc:.2f})"
-    if n is None:
-        return f"with {alike}, {LARGEST // per_image} {unit}s with {per_image} {answers} each would not be enough"
-    return (
-        f"with {alike}, about {n} {unit}s with {per_image} {answers} each certify something in {ENOUGH:.0%} of cases;"
-        f" these are {row['calibration_images']}"
-    )
+    for risk in options.target_risk:
+        sizes = planned(expected, target_risk=risk, delta=wanted.level)
+        yield ""
+        if not sizes:
+            yield f"target risk {risk:g}: {LARGEST // expected.per_image} images are not enough"
+            continue
+        table = [("target risk", "images", "certify a threshold", "answers kept, mean")]
+        table += [(f"{risk:g}", str(size.images), f"{size.certified:.0%}", f"{size.kept:.0%}") for size in sizes]
+        yield from aligned(table, numbers=(0, 1, 2, 3))

@@ -58,10 +58,6 @@ def find_cell(target: Target, text: str) -> PrintedCell:
 
     Any words that only one cell has will do, such as a whole row pasted from the CSV file. `seed=17`, or an integer
     that is not a value of the table, selects one seed of the mean.
-
-    Raises:
-        ArtifactError: The artifact is not a table.
-        ConfigError: No cell has all words, or several cells have.
     """
     names = [name for name in target.manifest.files if name.endswith(".csv")]
     if len(names) != 1:
@@ -106,27 +102,17 @@ def _nearest(text: str, words: Sequence[str], cells: Sequence[PrintedCell], valu
 
 @dataclass(frozen=True, kw_only=True)
 class MethodRun:
-    """One method of one actor and seed.
+    """One method of one actor and seed."""
 
-    Attributes:
-        estimate: Its row of the collected metrics.
-        members: The rows of the single data sets that `estimate` is the mean of; empty for a single data set.
-        kind: "metrics", "costs" or "subgroups", the kind of artifact that holds the estimate.
-        key: The key of that artifact.
-    """
-
-    estimate: Mapping[str, Any]
+    estimate: Mapping[str, Any]  # its row of the collected metrics
+    # The rows of the single data sets that `estimate` is the mean of; empty for a single data set.
     members: Sequence[Mapping[str, Any]]
-    kind: str
-    key: str
+    kind: str  # "metrics", "costs" or "subgroups", the kind of artifact that holds the estimate
+    key: str  # the key of that artifact
 
 
 def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:
-    """Return the rows of a parquet file whose columns have the given `values`.
-
-    Raises:
-        ArtifactError: The file cannot be read, or lacks a column.
-    """
+    """Return the rows of a parquet file whose columns have the given `values`."""
     try:
         wanted = [pl.col(name) == value for name, value in values.items()]
         return pl.scan_parquet(path).filter(*wanted).collect().to_dicts()
@@ -137,12 +123,7 @@ def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:
 
 
 def runs_of(cell: PrintedCell, target: Target, store: Store) -> list[MethodRun]:
-    """Return the runs of the cell's method, and of its baseline if the cell is a difference; [] if it is neither.
-
-    Raises:
-        ConfigError: No run has the cell's seed.
-        ArtifactError: Something that the table was made from is not in the store.
-    """
+    """Return the runs of the cell's method, and of its baseline if the cell is a difference; [] if it is neither."""
     layout = target.manifest.action.spec.get("layout", {})
     keys = target.manifest.input_keys
     if "contrasts" in keys:

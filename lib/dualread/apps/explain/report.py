@@ -34,18 +34,10 @@ _TOLERANCE = 1e-12
 def explain_cell(
     target: Target, store: Store, *, words: str, sample_id: str | None = None, n_rows: int = 2
 ) -> Iterator[str]:
-    """Yield the lines that explain the cell that `words` identify.
+    """Yield the lines that explain the cell that `words` identify (`find_cell`).
 
-    Args:
-        target: A table.
-        store: The store with everything that the table was made from.
-        words: See `find_cell`.
-        sample_id: A question to show for every seed.
-        n_rows: Number of questions to show for the first seed if `sample_id` is None.
-
-    Raises:
-        ConfigError: The words do not identify one cell, or there is no such seed or question.
-        ArtifactError: Something that the table was made from is missing or damaged.
+    They show the question `sample_id` for every seed or, if it is None, the first `n_rows` questions for the first
+    seed.
     """
     cell = find_cell(target, words)
     runs = runs_of(cell, target, store)
@@ -145,12 +137,7 @@ def _choosing(cell: PrintedCell, runs: Sequence[MethodRun], store: Store) -> Ite
 
 
 class Chain(Lineage):
-    """The lines of several runs, which share artifacts.
-
-    Args:
-        store: The store that holds the artifacts.
-        shards: The (data set, split) pairs of interest; inputs of other shards are left out.
-    """
+    """The lines of several runs, which share artifacts; inputs of other shards than `shards` are left out."""
 
     def __init__(self, store: Store, shards: Collection[tuple[str, str]]) -> None:
         super().__init__(Graph(store), self._line, self._followed)

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dualread.apps.ask import add_sending_arguments, check_sending, send_open
+from dualread.apps.ask import add_sending_arguments, endpoint_of
 from dualread.errors import ConfigError
 
 HELP = "let a model say whether answers mean their references"
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.out is not None:
         check_table_suffix(options.out)
-    check_sending(options)
+    endpoint = endpoint_of(options)
     folder = options.folder
     answers = AnswersToJudge(
         options.answers,
@@ -60,13 +60,13 @@ def run(options: argparse.Namespace) -> int:
         alternatives=options.alternatives,
     )
     (folder / "responses").mkdir(parents=True, exist_ok=True)
-    failed = send_open(folder, lambda: [answers.batch(folder)], options)
+    failed = 0 if endpoint is None else endpoint.send(folder, lambda: [answers.batch(folder)])
     batch = answers.batch(folder)
     n = batch.replied.n_requests
     print(f"{n - batch.replied.n_missing} of {n} distinct answers have a reply")
     for line in batch.replied.why[:3]:
         print(line)
-    for file, count in write_requests(folder, [batch]):
+    for file, count in write_requests(folder, [batch]).items():
         print(f"wrote {file}: {count} requests")
     if options.out is not None:
         judged = answers.judged(folder)

@@ -5,7 +5,7 @@ reference answer is not judged; neither is asked.
 """
 
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from dualread.data.tables.contract import ANSWERS, TableOptions
 from dualread.data.tables.files import read_file
 from dualread.errors import DataError
 from dualread.grading.canonical import is_correct
-from dualread.models.service.requests import ServiceRequest, judge_body, judge_request
+from dualread.models.service.requests import ServiceRequest, judge_request
 from dualread.models.service.responses import Found, read_responses
 from dualread.schema.base import Wire
 
@@ -29,45 +29,28 @@ EXACT, CORRECT = "correct_exact", "correct"
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedAnswers:
-    """What a grader says about a table.
+    """What a grader says about a table."""
 
-    Attributes:
-        table: The table with `correct` as the grader says it, null where it says nothing, and `correct_exact`.
-        disagreements: Each distinct case that both judge differently: question, answer, reference_answer,
-            correct_exact, correct, n_rows; those with most rows first.
-        lines: Sentences about the agreement.
-    """
-
+    # The table with `correct` as the grader says it, null where it says nothing, and `correct_exact`.
     table: pl.DataFrame
+    # Each distinct case that both judge differently: question, answer, reference_answer, correct_exact, correct,
+    # n_rows; those with most rows first.
     disagreements: pl.DataFrame
-    lines: Sequence[str]
+    lines: Sequence[str]  # sentences about the agreement
 
 
 class AnswersToJudge:
-    """The answers of a table, and what a grader is to be asked about them.
-
-    Attributes:
-        cases: The case of each row; None where nothing is asked.
-    """
+    """The answers of a table, and what a grader is to be asked about them; `cases` has None where nothing is asked."""
 
     def __init__(self, file: Path, *, grader: str, model: str, body: Wire, alternatives: str | None = None) -> None:
         """Read a table with question, answer, reference_answer, as `dualread evaluate` reads it.
 
-        Args:
-            file: The table.
-            grader: A plugin of the family `graders`.
-            model: The name by which the service knows the model.
-            body: What is laid over the body of every request.
-            alternatives: What separates accepted answers in one text of reference_answer; None for nothing.
-
-        Raises:
-            DataError: It cannot be read, or lacks a column.
-            ConfigError: There is no such grader.
+        `model` is the name by which the service knows the model; `body` is laid over the body of every request.
         """
         self._grader = plugins.load("graders", grader)
         self._name, self._model, self._body = grader, model, body
         table = read_file(file)
-        answers = checked(table, ANSWERS, TableOptions(alternatives=alternatives), is_graded=False)
+        answers = checked(table, TableOptions(alternatives=alternatives).reading(ANSWERS), is_graded=False)
         for column in ("question", "answer", "reference_answer"):
             answers.need(column, "which a grader judges")
         self._frame = table.frame
@@ -90,9 +73,7 @@ class AnswersToJudge:
 
     def batch(self, folder: Path) -> RequestBatch:
         """Return the requests, and which of them are answered in `folder`."""
-        replied = Found(read_responses(folder / "responses"))
-        deque(replied.replies(self.requests()), maxlen=0)  # looks them all up
-        return RequestBatch(requests=self.requests, body=judge_body, replied=replied)
+        return RequestBatch.of_judge(self.requests, read_responses(folder / "responses"))
 
     def judged(self, folder: Path) -> JudgedAnswers:
         """Return what the responses in `folder` say."""

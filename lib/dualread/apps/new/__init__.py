@@ -6,8 +6,8 @@ and writes the file. Nothing is guessed: what has to be decided is said, with th
 
 import argparse
 from pathlib import Path
-from typing import Any
 
+from dualread.apps.text import check_repository, named_values
 from dualread.errors import ConfigError, printable
 
 GOLDS = ("text", "letter", "number from 0", "number from 1")
@@ -84,18 +84,15 @@ def run(options: argparse.Namespace) -> int:
     from dualread.models.backbones import user_model
     from dualread.study.files import load
 
-    if not Path("config.yaml").is_file():
-        raise ConfigError(
-            f"{Path.cwd()}: no config.yaml here. Change to the folder of the repository, and run it again."
-        )
+    check_repository()
     out = options.out or Path(f"{options.name}.yaml")
     if out.exists():
         raise ConfigError(f"{out}: exists already. Choose another file with --out, or remove it.")
     questions = data.look(
         options.data,
-        columns=_pairs("--columns", options.columns),
-        files=_pairs("--files", options.files),
-        shares=_pairs("--shares", options.shares, float),
+        columns=named_values("--columns", options.columns),
+        files=named_values("--files", options.files),
+        shares=named_values("--shares", options.shares, float),
         download=options.download,
         bits=options.bits,
         meant={"gold": options.gold, "booleans": options.booleans, "alternatives": options.alternatives},
@@ -119,17 +116,3 @@ def run(options: argparse.Namespace) -> int:
         print(f"  {line}")
     print(f"  snakemake --cores 8 --configfile {out}")
     return 0
-
-
-def _pairs(option: str, words: list[str], kind: type = str) -> dict[str, Any]:
-    """Return {name: value} from words such as "question=Frage"."""
-    pairs = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not (name and equals and value) or name in pairs:
-            raise ConfigError(f"{option} {word}: expected NAME=VALUE, each name once.")
-        try:
-            pairs[name] = kind(value)
-        except ValueError as error:
-            raise ConfigError(f"{option}: {error}. Expected shares such as train=.6.") from error
-    return pairs

@@ -40,12 +40,8 @@ _OFTEN_IDS = ("question_id", "qid", "index", "uid", "sample_id", "questionid")
 def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """Return the setting `columns` of the loader `table`, and sentences on the columns that are read, and those not.
 
-    Args:
-        lines: The rows of all tables.
-        columns: {name of a column that the loader reads: its name in the table}, as the user says.
-
-    Raises:
-        ConfigError: A needed column is missing; the message says which one it could be.
+    `columns` is {name of a column that the loader reads: its name in the table}, as the user says. Of a needed column
+    that is missing, the error says which one it could be.
     """
     names = list(dict.fromkeys(name for line in lines for name in line.record))
     numbered = [name for name in (*names, *columns) if NUMBERED.fullmatch(name)]  # in place of `image`
@@ -83,34 +79,19 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class UserQuestions:
-    """Questions that the loader `table` can read.
-
-    Attributes:
-        folder: Their folder.
-        bits: How many bits of its 16-bit gray images count; None if nobody said it.
-        hub: The repository of the hub and its commit, if they come from there.
-        settings: The loader's settings.
-        has_donors: Whether a test question recurs with another image and another answer.
-        has_modality: Whether every row has a modality.
-        rows: The rows of each split.
-        lines: What was found, for people.
-    """
+    """Questions that the loader `table` can read."""
 
     folder: Path
-    bits: int | None
-    hub: tuple[str, str] | None
-    settings: Mapping[str, Any]
-    has_donors: bool
-    has_modality: bool
+    bits: int | None  # how many bits of its 16-bit gray images count; None if nobody said it
+    hub: tuple[str, str] | None  # the repository of the hub and its commit, if they come from there
+    settings: Mapping[str, Any]  # of the loader
+    has_donors: bool  # whether a test question recurs with another image and another answer
+    has_modality: bool  # whether every row has a modality
     rows: Mapping[str, Sequence[Row]]
-    lines: Sequence[str]
+    lines: Sequence[str]  # what was found, for people
 
     def refuse_tokens(self, tokens: Collection[str]) -> None:
-        """Refuse questions and options that contain control tokens of the model.
-
-        Raises:
-            DataError: There are some; up to ten rows are listed.
-        """
+        """Refuse questions and options that contain control tokens of the model; up to ten rows are listed."""
         markup = Markup(tokens)
         refuse(
             problem
@@ -130,20 +111,12 @@ def look(
     bits: int | None = None,
     meant: Mapping[str, str | None] = MappingProxyType({}),
 ) -> UserQuestions:
-    """Return what the table holds.
+    """Return what a table, a folder, or a data set of the hub holds.
 
-    Args:
-        place: A table, a folder, or a data set of the hub.
-        columns: {column of ours: its name in the table}.
-        files: {split, or rows: pattern of its tables}.
-        shares: {split: share of images}.
-        bits: How many bits of 16-bit gray images count where their files do not say it; None if nobody said it.
-        download: Where a data set of the hub is copied to.
-        meant: The settings `gold` and `booleans` of the loader; None or missing to find them.
-
-    Raises:
-        ConfigError: An option is missing that says which columns, files or splits are meant.
-        DataError: There is no table, a row is broken or repeats another, or an image is in two splits.
+    `files` is {split, or rows: pattern of its tables}, `shares` {split: share of images}; `meant` are the settings
+    gold, booleans and alternatives of the loader, None to find them. Raises ConfigError if an option is missing that
+    says what is meant; DataError if there is no table, a row is broken or repeats another, or an image is in two
+    splits.
     """
     hub = None
     if place.startswith("hf://"):

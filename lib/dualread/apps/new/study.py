@@ -26,11 +26,7 @@ _OF_DONORS = ("counterfactuals",)
 
 
 def laid_over(name: str, questions: UserQuestions, model: UserModel, root: Path = Path()) -> dict[str, Any]:
-    """Return the study as a mapping; null removes what config.yaml has.
-
-    Raises:
-        ConfigError: config.yaml has a data set of the study's name.
-    """
+    """Return the study as a mapping; null removes what config.yaml has."""
     config = files.read(root / "config.yaml")
     if name in config["datasets"]:
         raise ConfigError(f"{name}: config.yaml has a data set of this name. Choose another name for the study.")

@@ -7,7 +7,7 @@
 import argparse
 from pathlib import Path
 
-from dualread.errors import ConfigError
+from dualread.apps.text import check_repository
 
 HELP = "estimate what a study costs, before anything starts"
 DESCRIPTION = """
@@ -42,22 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the plan of the study that `options` name; return the exit code.
-
-    Raises:
-        ConfigError: The current directory is not the folder of the repository, or the study is not valid.
-    """
+    """Print the plan of the study that `options` name; return the exit code."""
     from dualread.apps.plan.report import comparison, forecast, measured  # here, because --help needs no polars
     from dualread.store.store import Store
     from dualread.study.costs import Costs
     from dualread.study.files import load
     from dualread.study.work import PlannedStudy
 
-    if not Path("config.yaml").is_file():
-        raise ConfigError(
-            f"{Path.cwd()}: no config.yaml here. Expected the folder of the repository, where snakemake runs. Change to"
-            " it and run the same command again."
-        )
+    check_repository()
 
     def planned(files: list[Path]) -> PlannedStudy:
         config = load(files, Path())

@@ -10,21 +10,13 @@ from dualread.study.work import PlannedStudy
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """What one GPU needs.
+    """What one GPU needs."""
 
-    Attributes:
-        stage: The stage, and the actor where it matters.
-        backbone: The backbone.
-        gb: GB, without a margin.
-        basis: Where it was measured, or what it holds.
-        advice: What to change where this is too much.
-    """
-
-    stage: str
+    stage: str  # the stage, and the actor where it matters
     backbone: str
-    gb: float
-    basis: str
-    advice: str
+    gb: float  # GB, without a margin
+    basis: str  # where it was measured, or what it holds
+    advice: str  # what to change where this is too much
 
 
 def needs(study: PlannedStudy) -> Iterator[Need]:

@@ -20,17 +20,10 @@ _ONE_EACH = ("pretrain_base", "copy_checkpoint", "probe_checkpoint", "train_acto
 
 
 def forecast(study: PlannedStudy, *, cores: int, gpus: int, pilot: Mapping[str, float] | None = None) -> Iterator[str]:
-    """Yield the lines of the forecast.
+    """Yield the lines of the forecast for so many CPU cores and GPUs.
 
-    Args:
-        study: The study.
-        cores: Number of CPU cores that it may use.
-        gpus: Number of GPUs that it may use.
-        pilot: By stage, how many times as long as planned its jobs took in a pilot run.
-
-    Raises:
-        ConfigError: The size of a data set or of a backbone is not known.
-        DataError: A data set's size is only known from the files in its folder, and these are invalid.
+    `pilot` says by stage how many times as long as planned its jobs took in a pilot run. Raises ConfigError if the size
+    of a data set or of a backbone is not known, DataError if the files that would tell it are invalid.
     """
     config, costs = study.config, study.costs
     work = []
@@ -101,9 +94,6 @@ def measured(
 
     Of a stage of which a part is done, the plan is that of this part where each job makes one artifact. Seconds are
     those of all GPUs of a training, and 0 where no result has a record.
-
-    Raises:
-        ConfigError: There are no results.
     """
     used: dict[str, list[float]] = {}
     for directory in artifacts_below(results, store):

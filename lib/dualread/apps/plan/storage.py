@@ -16,19 +16,12 @@ _MODEL_TERMS = "The model's own license; for some models you have to accept the 
 
 @dataclass(frozen=True, kw_only=True)
 class Download:
-    """Something that still has to be downloaded or put in place.
+    """Something that still has to be downloaded or put in place."""
 
-    Attributes:
-        name: The name of its entry in the config.
-        where: The repository and commit, or the folder into which it has to be put by hand.
-        size: Approximate size in bytes; None if not known.
-        terms: License, citation, and where to find the official files.
-    """
-
-    name: str
-    where: str
-    size: float | None
-    terms: str
+    name: str  # the name of its entry in the config
+    where: str  # the repository and commit, or the folder into which it has to be put by hand
+    size: float | None  # approximate size in bytes; None if not known
+    terms: str  # license, citation, and where to find the official files
 
 
 def disk_of(study: PlannedStudy) -> dict[str, float]:

@@ -18,6 +18,7 @@ from dualread.data.tables.contract import (
     TEXTS,
     WIDE,
     WIDE_SCORE,
+    ColumnsRead,
     TableOptions,
     UserColumn,
 )
@@ -85,8 +86,7 @@ class CheckedTable(RawTable):
 
 def checked(
     table: RawTable,
-    declared: Sequence[UserColumn],
-    options: TableOptions,
+    read: ColumnsRead,
     *,
     is_graded: bool = True,
     claims: Callable[[CheckedTable], CheckedTable] | None = None,
@@ -96,19 +96,20 @@ def checked(
     `is_graded` says whether rows without a reference, or a verdict, are refused or left out. `claims` names the claims
     of a table, before rows are left out; None if rows are read as answers only.
     """
-    prefix = "" if declared is ANSWERS else "donor_"
-    names, has_claims = options.names(declared), claims is not None and options.has_claims(table.columns)
-    unread = [column for column in table.columns if not options.reads(column, declared)]
-    typed = [column for column in declared if has_claims or column.name not in (CLAIM, *OF_CLAIMS)]
+    options, is_answers = read.options, read.declared is ANSWERS
+    has_claims = claims is not None and options.has_claims(table.columns)
+    prefix = "" if is_answers else "donor_"
+    unread = [column for column in table.columns if column not in read]
+    typed = [column for column in read.declared if has_claims or column.name not in (CLAIM, *OF_CLAIMS)]
     known = [column.name for column in typed]
     if table.rows.is_empty():
         raise DataError(f"{table.source}: has no rows. Found the columns {', '.join(table.columns[:20]) or 'none'}.")
     _refuse_misspelled(table, unread, {*known, *(() if claims is None else [CLAIM])} - {*options.columns})
-    answers = CheckedTable(**{**vars(table), "frame": _renamed(table, names, options), "user_names": names})
+    answers = CheckedTable(**{**vars(table), "frame": _renamed(table, read.names, options), "user_names": read.names})
     if options.missing:
         texts = pl.selectors.string() - pl.selectors.by_name("question", require_all=False)
         answers = answers.with_column(texts.replace(dict.fromkeys(options.missing)))
-    if declared is ANSWERS:
+    if is_answers:
         answers = _one_row_per_method(answers)
     # An é of two characters, as some systems write it, is the é of one.
     answers = answers.with_column(pl.selectors.string().str.normalize("NFC"))
@@ -128,10 +129,10 @@ def checked(
         if answers.has(column.name) and column.type not in (TEXTS, PROBABILITY, SCORE):
             answers = _typed(answers, column, options)
     answers = _with_confidence(answers, prefix, options)
-    for name in options.choices.values() if declared is ANSWERS else ():
+    for name in options.choices.values() if is_answers else ():
         answers.need(name, "which --choices names", is_declared=False)
         answers = _typed(answers, UserColumn(name, PROBABILITY, "", False), options)
-    if options.options and (declared is ANSWERS or answers.has(options.options[0])):
+    if options.options and (is_answers or answers.has(options.options[0])):
         answers = _with_options(answers, options.options, prefix)
     return answers
 
@@ -149,7 +150,7 @@ def _refuse_misspelled(table: RawTable, unread: Sequence[str], known: Set[str]) 
 
 def _renamed(table: RawTable, names: Mapping[str, str], options: TableOptions) -> pl.DataFrame:
     """Return the columns under their declared names; those that clusters, groups or options name keep theirs."""
-    frame, keep = table.frame, {*options.clusters, *options.by, *options.choices.values(), *options.options}
+    frame, keep = table.frame, options.kept
     columns = {name: pl.col(name) for name in frame.columns if name not in names.values() or name in keep}
     for name, column in names.items():
         if column in frame.columns:

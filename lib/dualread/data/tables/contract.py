@@ -12,6 +12,8 @@ from typing import TypeVar
 
 import polars as pl
 
+from dualread.errors import ConfigError
+
 # Begin the columns of a table with one column per method, whose name follows.
 WIDE, WIDE_SCORE = "confidence_", "score_"
 CLAIM, REPORT = "claim", "report"  # columns
@@ -142,30 +144,75 @@ class TableOptions:
     missing: Sequence[str] | None = None
     decimal: str = "."
 
+    def __post_init__(self) -> None:
+        """Check what is no text or no sign.
+
+        Raises:
+            ConfigError: `alternatives` is empty, or `decimal` is neither a point nor a comma.
+        """
+        if self.alternatives == "":
+            raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
+        if self.decimal not in (".", ","):
+            raise ConfigError(f"--decimal {self.decimal}: expected . or a comma.")
+
     @property
     def clusters(self) -> tuple[str, ...]:
         """The columns of the cluster in answers and in pairs."""
         return () if self.cluster is None else (self.cluster, f"donor_{self.cluster}")
 
+    @property
+    def kept(self) -> set[str]:
+        """The columns that clusters, groups, choices and options name: they keep their names."""
+        return {*self.clusters, *self.by, *self.choices.values(), *self.options}
+
     def has_claims(self, columns: Sequence[str]) -> bool:
         """Whether the rows of a table with these columns are claims of reports."""
         return CLAIM in columns or self.columns.get(CLAIM) in columns
 
-    def names(self, declared: Sequence[UserColumn]) -> dict[str, str]:
-        """Return {declared name: the user's name} for a table; a negated confidence is a score."""
+    def reading(self, declared: Sequence[UserColumn]) -> "ColumnsRead":
+        """Return which columns of a table are read; a negated confidence is a score."""
         known = {column.name for column in declared}
-        return {
+        names = {
             name.replace("confidence", "score", 1) if column.startswith("-") else name: column
             for name, column in self.columns.items()
             if name in known or name.startswith((WIDE, WIDE_SCORE))
         }
+        return ColumnsRead(declared=declared, options=self, names=names)
 
-    def reads(self, column: str, declared: Sequence[UserColumn]) -> bool:
-        """Whether the values of a column of the user's table are needed."""
-        names = {name for named in self.names(declared).values() for name in (named, named.removeprefix("-"))}
-        known = {*(known_column.name for known_column in declared), *self.clusters, *self.options, *names}
-        known |= {*self.by, *self.choices.values()}
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnsRead:
+    """Which columns of a user's table are read, and under which names.
+
+    Attributes:
+        declared: ANSWERS or PAIRS.
+        options: What the user says.
+        names: {declared name: the user's name}, where the user says so.
+    """
+
+    declared: Sequence[UserColumn]
+    options: TableOptions
+    names: Mapping[str, str]
+
+    def __contains__(self, column: str) -> bool:
+        named = {*self.names.values(), *(column.removeprefix("-") for column in self.names.values())}
+        known = {*(declared.name for declared in self.declared), *self.options.kept, *named}
         return column in known or column.startswith((WIDE, WIDE_SCORE))
+
+    def unused(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return those of a table's columns that are not read, or are replaced by others."""
+        users = set(self.options.columns.values())
+        replaced = {name for name, column in self.names.items() if name not in users and name != column}
+        # A column of a method counts where no other column holds confidences.
+        is_wide = self.declared is ANSWERS and not {"confidence", "score", "method"} & {*columns, *self.options.columns}
+        without = set() if self.options.has_claims(columns) else {*OF_CLAIMS} - {*self.options.by}
+        return tuple(
+            column
+            for column in columns
+            if column not in self
+            or column in replaced | without
+            or (column.startswith((WIDE, WIDE_SCORE)) and not is_wide and column not in users)
+        )
 
 
 def plain_ids(ids: Names) -> Names:
