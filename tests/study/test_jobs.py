@@ -69,9 +69,9 @@ def test_packages_of_another_environment_are_not_planned():
 def test_the_command_of_a_job():
     rest = "grade {params.job} --planned {params.planned} --log {log:q}"
     here = shlex.quote(sys.executable)
-    assert jobs().command(Path("lib"), on_gpus=False) == f"{here} -m dualread.store.forked {rest}"
+    assert jobs().command(Path("lib"), on_gpus=False) == f"{here} -m dualread.store.run {rest}"
     elsewhere = jobs(environment="results/environments/vllm-0/READY").command(Path("my lib"), on_gpus=True)
-    python = "PYTHONPATH='my lib' results/environments/vllm-0/bin/python"
+    python = "PYTHONPATH='my lib' DUALREAD_FORKSERVER= results/environments/vllm-0/bin/python"
     assert elsewhere == f"{python} -m dualread.store.run {rest} --gpus {{resources.gpu}}"
 
 

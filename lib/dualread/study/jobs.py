@@ -24,6 +24,7 @@ from dualread.digests import MANIFEST_NAME
 from dualread.store.code import SOURCES_NAME, job_digests
 from dualread.store.digest import content, replace_text
 from dualread.store.disk import explained
+from dualread.store.forked import ADDRESS
 from dualread.store.job import Entry
 from dualread.study.workflow import as_planned, plan_folder
 
@@ -78,12 +79,13 @@ class RuleJobs:
             library: The folder of this checkout's library, which other environments find there.
             on_gpus: Whether a job takes the GPUs that its resources ask for.
         """
-        program = f"{shlex.quote(sys.executable)} -m dualread.store.forked"
+        python = shlex.quote(sys.executable)
         if self.environment:
-            python = f"PYTHONPATH={shlex.quote(str(library))} {os.path.dirname(self.environment)}/bin/python"
-            program = f"{python} -m dualread.store.run"
+            place = f"PYTHONPATH={shlex.quote(str(library))} {ADDRESS}="  # no server has its packages
+            python = f"{place} {os.path.dirname(self.environment)}/bin/python"
         gpus = " --gpus {resources.gpu}" if on_gpus else ""
-        return f"{program} {self.stage} {{params.job}} --planned {{params.planned}} --log {{log:q}}{gpus}"
+        job = f"{self.stage} {{params.job}} --planned {{params.planned}} --log {{log:q}}{gpus}"
+        return f"{python} -m dualread.store.run {job}"
 
     def file(self, wildcards: Any) -> str:
         """Write the job file, unless it is there and whole, and give it the time of this plan; return its path.
