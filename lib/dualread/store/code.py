@@ -41,13 +41,7 @@ Node = tuple[str, int | str]
 
 
 class CodeIndex(Modules):
-    """The definitions of one package. Each module is read at most once, and parsed only if no earlier process did.
-
-    Args:
-        root: The package's folder, which has the package's name.
-        cache: A file in which the parsed modules are kept for the next process.
-        others: Names of installed packages that are followed as well, because they have plugins.
-    """
+    """The definitions of one package; installed packages with plugins, `others`, are followed as well."""
 
     def __init__(self, root: Path, cache: Path | None = None, others: frozenset[str] = frozenset()) -> None:
         self._with_others: dict[frozenset[str], CodeIndex] = {}
@@ -63,11 +57,7 @@ class CodeIndex(Modules):
         self._packages: dict[tuple[str, ...], dict[str, str]] = {}
 
     def digest(self, roots: Iterable[str]) -> str:
-        """Return the digest of the closure of `roots` (see `stage_roots`).
-
-        Raises:
-            ConfigError: A root or a declared data file does not exist.
-        """
+        """Return the digest of the closure of `roots` (see `stage_roots`)."""
         roots = tuple(roots)
         if roots not in self._digests:
             self._digests[roots] = digest_of(self.table(roots))
@@ -117,11 +107,7 @@ class CodeIndex(Modules):
         return {name for name in imported if name.split(".")[0] not in (*self._folders, "")}
 
     def closure(self, roots: Iterable[str]) -> set[Node]:
-        """Return everything that code of `roots` can reach.
-
-        Raises:
-            ConfigError: A root does not exist.
-        """
+        """Return everything that code of `roots` can reach."""
         roots = tuple(root for root in roots if not root.startswith(_FILE))
         if (index := self._index_of(roots)) is not self:
             return index.closure(roots)
@@ -326,11 +312,7 @@ class CodeIndex(Modules):
 
 
 def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") -> tuple[str, ...]:
-    """Return the roots of the code closure of `stage` with `spec`: sorted module names, then sorted "file:<path>".
-
-    Raises:
-        ConfigError: A value under `module` or `file` is not a name or a list of names.
-    """
+    """Return the roots of the code closure of `stage` with `spec`: sorted module names, then sorted "file:<path>"."""
     named = set(_named(spec))
     modules = {name if is_foreign(name) else f"{package}.{name}" for key, name in named if key == "module"}
     files = {_FILE + name for key, name in named if key == "file"}

@@ -24,12 +24,7 @@ _Node = TypeVar("_Node", bound=Hashable)
 
 
 def walk(starts: Iterable[_Node], inputs: Callable[[_Node], Iterable[_Node]]) -> Iterator[_Node]:
-    """Yield `starts` and all that they were made from, directly or indirectly, each once.
-
-    Args:
-        starts: Where to begin.
-        inputs: Returns what a node was made from. It is called for a node when the next one is asked for.
-    """
+    """Yield `starts` and all that they were made from, each once; `inputs` of a node are asked for with the next."""
     reached = dict.fromkeys(starts)
     for node in (todo := list(reached)):  # grows
         yield node
@@ -41,12 +36,9 @@ def walk(starts: Iterable[_Node], inputs: Callable[[_Node], Iterable[_Node]]) ->
 def artifacts_below(
     folder: Path, store: Store, *, unreadable: Callable[[OSError], None] | None = None
 ) -> Iterator[Path]:
-    """Yield the directory of every artifact below `folder`, sorted, without those inside the store.
+    """Yield the directory of every artifact below `folder`, sorted, without those of a store in it.
 
-    Args:
-        folder: The folder to search.
-        store: The store, which may lie in `folder`.
-        unreadable: Called with the error if a folder cannot be read; without it, such a folder counts as empty.
+    `unreadable` is called with the error if a folder cannot be read; without it, such a folder counts as empty.
     """
     root = store.root.resolve()
     for parent, folders, files in os.walk(folder, onerror=unreadable):
@@ -56,11 +48,7 @@ def artifacts_below(
 
 
 def keys_below(folder: Path, store: Store) -> set[str]:
-    """Return the keys of all artifacts below `folder`.
-
-    Raises:
-        ArtifactError: A MANIFEST.json is damaged, or a folder cannot be read.
-    """
+    """Return the keys of all artifacts below `folder`."""
 
     def refuse(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
@@ -74,9 +62,6 @@ def reachable(keys: Iterable[str], store: Store) -> list[str]:
     """Return `keys` and the keys of all entries that they were made from, directly or indirectly.
 
     The result includes keys that the store lacks; what those were made from is not known.
-
-    Raises:
-        ArtifactError: A MANIFEST.json is damaged, so it is not known what that entry was made from.
     """
 
     def inputs(key: str) -> Iterable[str]:
@@ -115,13 +100,7 @@ class Graph:
 
 
 class Lineage:
-    """The lines that show artifacts and, indented below each, what it was made from; each artifact is shown once.
-
-    Args:
-        graph: The store that has the artifacts.
-        described: Returns the line of an artifact.
-        inputs: Returns which inputs of an artifact are shown, in which order.
-    """
+    """The lines that show artifacts and, indented below each, what it was made from (`inputs`); each is shown once."""
 
     def __init__(
         self,
@@ -162,12 +141,8 @@ def damages(target: Target, store: Store, locked: Mapping[str, str] | None = Non
     """Yield one sentence per damaged or missing file, of the target and of everything that it was made from.
 
     Whoever can write into the store can replace an entry's files and its MANIFEST.json consistently. What was made from
-    it still has the digest of the files that were there, and so has `locked`.
-
-    Args:
-        target: The target.
-        store: The store that has what it was made from.
-        locked: The digests that the study's results.lock records, by key.
+    it still has the digest of the files that were there, and so has `locked`: those of the study's results.lock, by
+    key.
     """
     if target.copy is not None:
         yield from _copy_damages(target)

@@ -14,13 +14,7 @@ _NOT_RESULTS = ("apps", "plugins", "progress", "source_snapshot", "store")
 
 
 class Modules:
-    """Each module is read at most once, and parsed only if no earlier process did.
-
-    Args:
-        root: The library's folder.
-        cache: A file in which the parsed modules are kept for the next process.
-        others: Names of installed packages that are followed as well.
-    """
+    """Each module is read at most once, and parsed only if no earlier process did, which `cache` tells."""
 
     def __init__(self, root: Path, cache: Path | None, others: frozenset[str]) -> None:
         self._root = root

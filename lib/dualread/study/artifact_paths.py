@@ -36,14 +36,9 @@ def shard_fields(shard: Sequence[str]) -> Mapping[str, Any]:
 
 
 class ArtifactPaths:
-    """The paths of the artifacts of one study.
+    """The paths of the artifacts of one study, in the folder `root`.
 
-    Args:
-        study: The study.
-        shards: Its shards.
-        root: The folder of its artifacts.
-        source_of: Returns where the official files of a data set's split are.
-        repository: The folder to which folders in the study are relative.
+    `source_of` returns where the official files of a split are. Folders in the study are relative to the `repository`.
     """
 
     def __init__(

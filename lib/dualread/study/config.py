@@ -34,19 +34,12 @@ def resolve(
     given: Mapping[str, Any] | None = None,
     with_plugins: bool = True,
 ) -> Config:
-    """Return the study that `config` describes, without what its `only` leaves out, after every check.
+    """Return the study that `config`, all files merged, describes, without what its `only` leaves out, after every
+    check.
 
-    Args:
-        config: All files of the study, merged.
-        source: The names of the files, for messages.
-        root: The folder that relative folders start from. Without it, folders of checkpoints are not looked for.
-        given: What of it follows --config on the command line.
-        with_plugins: Whether the classes `Settings` of plugins, also those of other packages, are run to check their
-            settings. Not for a study that a file of somebody else names.
-
-    Raises:
-        ConfigError: Something is unknown, missing or out of range. The message has a line per problem: where, what,
-            the value, what was expected.
+    Messages name the files as `source`, and --config for what is `given`. Without the folder that relative ones start
+    from, `root`, folders of checkpoints are not looked for. `with_plugins` runs the classes `Settings` of plugins, also
+    of other packages, to check their settings: not for a study that a file of somebody else names.
     """
     try:
         return _resolved(config, source, root, with_plugins)

@@ -35,25 +35,15 @@ Description = tuple[Mapping[str, str], Sequence[Mapping[str, Any]]]
 
 @dataclass(frozen=True, kw_only=True)
 class RuleJobs:
-    """The jobs of one rule; functions of a job's wildcards.
+    """The jobs of one rule; functions of a job's wildcards."""
 
-    Attributes:
-        workflow: The object of the running Snakefile.
-        stage: The stage of the rule.
-        describe: Returns a job's description for its wildcards.
-        environment: The stamp of the environment of the jobs; None for Snakemake's own.
-        store: The folder of the store.
-        results: The folder of the study's artifacts.
-        files: The job files that this plan has written, by wildcards.
-    """
-
-    workflow: Any
-    stage: str
-    describe: Callable[[Any], Description]
-    environment: str | None
-    store: str
-    results: str
-    files: dict[tuple, Path] = field(default_factory=dict)
+    workflow: Any  # the object of the running Snakefile
+    stage: str  # the stage of the rule
+    describe: Callable[[Any], Description]  # returns a job's description for its wildcards
+    environment: str | None  # the stamp of the environment of the jobs; None for Snakemake's own
+    store: str  # the folder of the store
+    results: str  # the folder of the study's artifacts
+    files: dict[tuple, Path] = field(default_factory=dict)  # the job files that this plan has written, by wildcards
 
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the artifacts that a job reads and does not make itself."""
@@ -73,11 +63,9 @@ class RuleJobs:
         return [Entry.of(entry, inputs) for entry in entries]
 
     def command(self, library: Path, *, on_gpus: bool) -> str:
-        """Return the command of the rule. Its messages go to the terminal and to the log.
+        """Return the command of the rule; its messages go to the terminal and to the log.
 
-        Args:
-            library: The folder of this checkout's library, which other environments find there.
-            on_gpus: Whether a job takes the GPUs that its resources ask for.
+        Other environments find this checkout's `library` there.
         """
         python = shlex.quote(sys.executable)
         if self.environment:

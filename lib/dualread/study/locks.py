@@ -45,9 +45,6 @@ def hold(results: Path) -> IO[str]:
 
     Snakemake locks its folder when it has planned, and --nolock switches that off. Of two runs at a time, one would
     plan with results that the other is about to replace.
-
-    Raises:
-        ConfigError: Another run holds it, or the folder cannot be written to.
     """
     try:
         results.mkdir(parents=True, exist_ok=True)

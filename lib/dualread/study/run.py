@@ -52,11 +52,7 @@ _ENVIRONMENT = {
 
 
 def check(repository: Path, workflow: Any, snakemake_version: str) -> None:
-    """Refuse surroundings in which rules and library would not fit together, or Snakemake would fail.
-
-    Raises:
-        ConfigError: The library is not that of `repository`, or see `dualread.study.workflow`.
-    """
+    """Refuse surroundings in which rules and library would not fit together, or Snakemake would fail."""
     insides.check_version(snakemake_version)
     insides.check_insides(workflow, snakemake_version)
     insides.check_surroundings(Path.cwd())
@@ -84,15 +80,7 @@ class StudyRun:
         files: Sequence[Path] = (),
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take what Snakemake was asked for.
-
-        Args:
-            workflow: The object of the running Snakefile.
-            study: The study.
-            results: The folder of its artifacts.
-            files: The files that are laid over config.yaml.
-            given: What is laid over them.
-        """
+        """Take what Snakemake was asked for: `files` are laid over config.yaml, and `given` over them."""
         self._workflow, self._study, self._results = workflow, study, results
         self._selection = selection(files, given)
         noted = {"files": [os.path.relpath(file) for file in files], "given": dict(given or {})}
@@ -121,11 +109,7 @@ class StudyRun:
         self.exports = f"export {' '.join(f'{name}={value}' for name, value in variables.items())}; "
 
     def before_planning(self) -> None:
-        """Share what this machine has among its jobs, and repair what was changed since the results were written.
-
-        Raises:
-            ArtifactError: A file is where a folder has to be, or a damaged result cannot be moved away.
-        """
+        """Share what this machine has among its jobs, and repair what was changed since the results were written."""
         insides.limit(self._workflow, "model_slots", model_slots(self._study.machine.model_job_memory_gb))
         if n_gpus := len(gpus()):
             insides.limit(self._workflow, "gpu", n_gpus)
@@ -162,24 +146,13 @@ class StudyRun:
         return jobs
 
     def copies(self, rule: str, sources: Mapping[str, str], beside: Mapping[str, str] | None = None) -> list[str]:
-        """Return the outputs of a rule that copies files.
-
-        Args:
-            rule: The rule.
-            sources: The source of each output, both with wildcards.
-            beside: Further copies, which may be there or not.
-        """
+        """Return the outputs of a rule that copies their `sources`, all with wildcards; `beside` may be there or not."""
         if name := insides.name_in(self._workflow, rule):
             self._copies[name] = {**sources, **(beside or {})}
         return list(sources)
 
     def plan(self, first: Callable[[], Collection[str]], **known: Collection[str]) -> None:
-        """Let Snakemake plan what has to be made.
-
-        Args:
-            first: Returns what `begin` lets go before other files.
-            known: The files that people ask for, by what they are.
-        """
+        """Let Snakemake plan; `first` returns what `begin` lets go before others, `known` has what people ask for."""
 
         def check() -> None:
             for target in insides.unknown_targets(self._workflow):

@@ -98,14 +98,8 @@ class StudyShards:
         return self._config.methods[transfer.method if transfer else method].parents
 
     def reads(self, method: str, what: str) -> Any:
-        """Return what the reader of a method, or a reader that it builds on, declares as `what`.
-
-        Args:
-            method: A method.
-            what: FEATURES or FITTED_ON, see `dualread.readers.declarations`.
-
-        Returns:
-            The declared value; None or empty if none of the readers declares one.
+        """Return the FEATURES or FITTED_ON that a method's reader, or one that it builds on, declares; empty if none
+        does.
         """
         if what == "FITTED_ON" and (method in self.uncalibrated or self._config.methods[method].transfer):
             return None

@@ -24,15 +24,9 @@ _UNKNOWN = ""  # the digest of an input that has to be made before it can be kno
 
 
 class Plan:
-    """What the jobs of a study would make now.
+    """What the jobs of a study, stage and entry by the directory of an artifact, would make now.
 
-    Args:
-        jobs: Stage and entry of the job that makes an artifact, by the artifact's directory.
-        store: The study's store.
-        made: The artifacts that are there, by directory, if they have been read already.
-
-    Attributes:
-        stat_cache: Digests of raw files, so that none is read twice.
+    Artifacts that have been read already are `made`. No raw file is read twice (`stat_cache`).
     """
 
     def __init__(
@@ -64,10 +58,7 @@ class Plan:
     def action(self, output: str, earlier: Manifest | None) -> Action:
         """Return what an artifact would be made from now.
 
-        Args:
-            output: The artifact's directory.
-            earlier: The artifact that was made in this place. It says which packages another environment had, and what
-                an input was that is not there.
+        The `earlier` one in its place says which packages another environment had, and what a missing input was.
         """
         stage, entry = self.jobs[output]
         roots = stage_roots(stage, entry.spec)
@@ -118,11 +109,7 @@ class Plan:
         return now.key == made.key
 
     def is_stale(self, output: str) -> bool:
-        """Return whether an artifact is there and would be made from something else now.
-
-        Raises:
-            ConfigError: A module that its spec names is not there.
-        """
+        """Return whether an artifact is there and would be made from something else now."""
         made = self.made(output)
         return made is not None and not self.holds(self.action(output, made), made, self.jobs[output][1])
 

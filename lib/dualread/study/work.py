@@ -30,27 +30,16 @@ _MINUTES = 30  # the limit of a cluster's job is a multiple of it
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """The work of one kind that jobs of one stage do.
+    """The work of one kind that jobs of one stage do."""
 
-    Attributes:
-        stage: The stage.
-        what: The kind of items: answers, samples, completions, ...
-        backbone: The backbone that does it; None for a core without a model.
-        jobs: Number of jobs; 0 if another row of the stage counts them.
-        items: Number of items.
-        seconds: Seconds of one core, or of all GPUs together.
-        gpus: Number of GPUs of a job.
-        basis: Where the time was measured, or that it was not; empty if it is not estimated.
-    """
-
-    stage: str
-    what: str
-    backbone: str | None = None
-    jobs: int = 0
-    items: int = 0
-    seconds: float = 0.0
-    gpus: int = 0
-    basis: str = ""
+    stage: str  # the stage
+    what: str  # the kind of items: answers, samples, completions,
+    backbone: str | None = None  # the backbone that does it; None for a core without a model
+    jobs: int = 0  # number of jobs; 0 if another row of the stage counts them
+    items: int = 0  # number of items
+    seconds: float = 0.0  # seconds of one core, or of all GPUs together
+    gpus: int = 0  # number of GPUs of a job
+    basis: str = ""  # where the time was measured, or that it was not; empty if it is not estimated
 
 
 class PlannedStudy:
