@@ -141,7 +141,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def write_lock(folder: Path, store: Store, *, outdated: Collection[str] = (), selection: str | None = None) -> Lock:
-    """Write results.lock of the study in `folder`, results/<study>; artifacts of earlier configurations are `outdated`."""
+    """Write results.lock of the study in `folder`, results/<study>; `outdated` are of earlier configurations."""
     targets = {}
     for directory in artifacts_below(folder, store):
         manifest = read_manifest(directory / MANIFEST_NAME)

@@ -28,6 +28,7 @@ from dualread.store.disk import check_writable, explained
 from dualread.store.job import Entry, write_planned
 from dualread.store.layers import start_forkserver
 from dualread.store.manifest import Manifest
+from dualread.store.partial import Lease
 from dualread.store.place import STUDY_MARK, register, write_study
 from dualread.store.results import check_folders, repair, wrong_copies
 from dualread.store.store import Store
@@ -97,7 +98,7 @@ class StudyRun:
         self._copies: dict[str, Mapping[str, str]] = {}
         self._others = {rule.name for rule in workflow.rules}  # of a workflow that uses this one as a module
         self._display: Display | None = None
-        self._locks: list[IO[str]] = []  # held until this process ends
+        self._locks: list[IO[str] | Lease] = []  # held until this process ends
         # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
         # its job again elsewhere.
         self._variables, machine = dict(_ENVIRONMENT), study.machine
@@ -146,7 +147,7 @@ class StudyRun:
         return jobs
 
     def copies(self, rule: str, sources: Mapping[str, str], beside: Mapping[str, str] | None = None) -> list[str]:
-        """Return the outputs of a rule that copies their `sources`, all with wildcards; `beside` may be there or not."""
+        """Return the outputs of a rule that copies their `sources`, all with wildcards; `beside` may be there."""
         if name := insides.name_in(self._workflow, rule):
             self._copies[name] = {**sources, **(beside or {})}
         return list(sources)
