@@ -47,14 +47,13 @@ class CodeIndex(Modules):
         self._with_others: dict[frozenset[str], CodeIndex] = {}
         super().__init__(root, cache, others)
         self._cache_file = cache
-        self._places: dict[str, dict[str, list[int]]] = {}
-        self._next: dict[Node, tuple[Node, ...]] = {}
         self._effects: dict[tuple[str, tuple[str, ...]], bool] = {}
         self._hooks: dict[tuple[str, str], bool] = {}
-        self._register: dict[str, list[str]] = {}
         self._closures: dict[tuple[str, ...], set[Node]] = {}
         self._digests: dict[tuple[str, ...], str] = {}
         self._packages: dict[tuple[str, ...], dict[str, str]] = {}
+        for name in ("_bound", "_next", "_registering"):
+            setattr(self, name, functools.cache(getattr(self, name)))
 
     def digest(self, roots: Iterable[str]) -> str:
         """Return the digest of the closure of `roots` (see `stage_roots`)."""
@@ -148,29 +147,24 @@ class CodeIndex(Modules):
                 while (earlier := before[node]) is not None:
                     way, node = [earlier[0], *way], earlier
                 return list(dict.fromkeys(way))
-            new = [reached for reached in dict.fromkeys(self._found(*node)) if reached not in before]
+            new = [reached for reached in self._next(node) if reached not in before]
             before.update(dict.fromkeys(new, node))
             todo += new
         return []
 
     def _registering(self, module: str) -> list[str]:
         """Return the modules that register something when `module` is imported, in this order."""
-        if module not in self._register:
-            order, todo, seen = (
-                [],
-                [module],
-                {module, self._package},
-            )  # the package itself is imported before all others
-            while todo:
-                name = todo.pop()
-                source = self._source(name)
-                if any(it.registers and self._is_executed_for_effects(name, it) for it in source.definitions):
-                    order.append(name)
-                new = [below for below in source.imports if below not in seen and self._is_inside(below)]
-                seen.update(new)
-                todo += reversed(new)
-            self._register[module] = order
-        return self._register[module]
+        order, todo = [], [module]
+        seen = {module, self._package}  # the package itself is imported before all others
+        while todo:
+            name = todo.pop()
+            source = self._source(name)
+            if any(it.registers and self._is_executed_for_effects(name, it) for it in source.definitions):
+                order.append(name)
+            new = [below for below in source.imports if below not in seen and self._is_inside(below)]
+            seen.update(new)
+            todo += reversed(new)
+        return order
 
     def _is_executed_for_effects(self, module: str, it: Definition) -> bool:
         hooks = it.registers and any(self._has_hooks(module, base) for base in it.bases)
@@ -188,12 +182,14 @@ class CodeIndex(Modules):
     def _all_reached(self, todo: list[Node]) -> set[Node]:
         seen = set(todo)
         while todo:
-            if (node := todo.pop()) not in self._next:
-                self._next[node] = tuple(dict.fromkeys(self._found(*node)))
-            new = [reached for reached in self._next[node] if reached not in seen]
+            new = [reached for reached in self._next(todo.pop()) if reached not in seen]
             seen.update(new)
             todo += new
         return seen
+
+    def _next(self, node: Node) -> tuple[Node, ...]:
+        """Return what a part of a module leads to."""
+        return tuple(dict.fromkeys(self._found(*node)))
 
     def _found(self, module: str, part: int | str) -> Iterator[Node]:
         source = self._source(module)
@@ -298,12 +294,11 @@ class CodeIndex(Modules):
 
     def _bound(self, module: str) -> dict[str, list[int]]:
         """Return {name: numbers of the definitions of `module` that bind it}."""
-        if module not in self._places:
-            places = self._places[module] = {}
-            for number, definition in enumerate(self._source(module).definitions):
-                for name in definition.names:
-                    places.setdefault(name, []).append(number)
-        return self._places[module]
+        places: dict[str, list[int]] = {}
+        for number, definition in enumerate(self._source(module).definitions):
+            for name in definition.names:
+                places.setdefault(name, []).append(number)
+        return places
 
     def _imported(self, names: Iterable[str]) -> list[Node]:
         """Return the modules that are followed among `names`, and the packages that they are in."""

@@ -9,6 +9,7 @@ such a graph, too.
 import contextlib
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -71,32 +72,19 @@ def reachable(keys: Iterable[str], store: Store) -> list[str]:
 
 
 class Graph:
-    """The entries of a store, each read once and kept."""
+    """The entries of a store, each read once and kept: its manifest, and its record, where there is a readable one."""
 
     def __init__(self, store: Store) -> None:
-        self.store = store
-        self._manifests: dict[str, Manifest | None] = {}
-        self._records: dict[str, dict[str, Any]] = {}
-
-    def manifest(self, key: str) -> Manifest | None:
-        """Return the manifest of an entry; None where the store has no readable one."""
-        if key not in self._manifests:
-            self._manifests[key] = self.store.find(key)
-        return self._manifests[key]
-
-    def record(self, key: str) -> dict[str, Any]:
-        """Return what was measured when an entry was computed; empty where the store has no readable record."""
-        if key not in self._records:
-            self._records[key] = self.store.record(key)
-        return self._records[key]
+        self.store, self.manifest, self.record = store, cache(store.find), cache(store.record)
 
     def behind(self, keys: Iterable[str]) -> dict[str, Manifest | None]:
         """Return the manifests of `keys` and of all that they were made from, by key; None where there is none."""
-        return {key: self.manifest(key) for key in walk(keys, self._inputs)}
 
-    def _inputs(self, key: str) -> Iterable[str]:
-        manifest = self.manifest(key)
-        return manifest.input_keys.values() if manifest else ()
+        def inputs(key: str) -> Iterable[str]:
+            manifest = self.manifest(key)
+            return manifest.input_keys.values() if manifest else ()
+
+        return {key: self.manifest(key) for key in walk(keys, inputs)}
 
 
 class Lineage:

@@ -8,6 +8,7 @@ before each run. What depends on an artifact that is made again is looked up in 
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from dualread.digests import MANIFEST_NAME, artifact_digest
@@ -37,9 +38,8 @@ class Plan:
         self._index = library(store.root / SOURCES_NAME)
         self.stat_cache = StatCache(store.root / "stat-cache.json")
         self._made: dict[str, Manifest | None] = {**(made or {})}
-        self._shown: dict[str, Manifest | None] = {}
-        self._missing: dict[tuple[str, str], str] = {}
-        self._raw: dict[str, str] = {}
+        for name in ("shown", "_digest_of_missing", "_raw_digest"):
+            setattr(self, name, cache(getattr(self, name)))
 
     def stale(self) -> list[str]:
         """Return the directories of the artifacts that are there and would be made from something else now."""
@@ -85,12 +85,6 @@ class Plan:
 
     def shown(self, output: str) -> Manifest | None:
         """Return what the run will show in a place; None if it has to be computed, or depends on what has to be."""
-        if output not in self._shown:
-            self._shown[output] = self._looked_up(output)
-        return self._shown[output]
-
-    def _looked_up(self, output: str) -> Manifest | None:
-        """Look an artifact up as its job will."""
         entry, digests = self.jobs[output][1], {}
         for name, path in entry.inputs.items():
             if path.name == MANIFEST_NAME and (read := str(path.parent)) in self.jobs:
@@ -123,9 +117,7 @@ class Plan:
         key, digest = "", _UNKNOWN
         if earlier:
             key, digest = earlier.input_keys.get(name, ""), earlier.action.inputs.get(name, _UNKNOWN)
-        if (output, key) not in self._missing:
-            self._missing[output, key] = self._digest_of_missing(output, key, digest)
-        return self._missing[output, key]
+        return self._digest_of_missing(output, key, digest)
 
     def _digest_of_missing(self, output: str, key: str, digest: str) -> str:
         """Return the digest of a missing artifact, if its job would make the entry `key`, or finds its own."""
@@ -143,10 +135,8 @@ class Plan:
         return self._store.find(key) if key else None
 
     def _raw_digest(self, path: Path) -> str:
-        if str(path) not in self._raw:
-            try:
-                directory = artifact_directory(path)
-                self._raw[str(path)] = artifact_digest(directory) if directory else raw_digest(path, self.stat_cache)
-            except ArtifactError as error:
-                self._raw[str(path)] = str(error)  # the job says it
-        return self._raw[str(path)]
+        try:
+            directory = artifact_directory(path)
+            return artifact_digest(directory) if directory else raw_digest(path, self.stat_cache)
+        except ArtifactError as error:
+            return str(error)  # the job says it
