@@ -155,27 +155,12 @@ def test_a_forked_job_writes_the_same_files_and_messages(library, serve):
     assert served.run("forked")[1].startswith("[write_text] results/study/forked: hit ")
 
 
-def test_jobs_are_forked(library, serve):
-    library.write("words.py", _PARENT)
-    served = serve()
-    assert served.run()[0] == 0
-    assert served.is_forked()
-
-
 def test_every_job_imports_the_library_as_it_is_then(library, serve):
     served = serve()
     served.run("one")
     library.edit("words.py", "text.strip()", "text.strip() + '!'")
     assert served.run("two")[0] == 0
     assert [served.wrote("one"), served.wrote("two")] == ["one", "two!"]
-
-
-def test_a_failure_has_its_exit_code_and_its_log(library, serve):
-    library.edit("words.py", "text.strip()", "text.no_such_method()")
-    code, said = serve().run()
-    assert code == 1
-    assert said.splitlines()[-1] == "[write_text] failed; see Hello.log"
-    assert "no_such_method" in (library.root / "Hello.log").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])

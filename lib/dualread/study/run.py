@@ -173,15 +173,12 @@ class StudyRun:
             seconds = seconds_of_jobs(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
             return {rule: seconds[jobs.stage] for rule, jobs in self._rules.items() if jobs.stage in seconds}
 
-        if not insides.is_module(self._workflow):
-            insides.plan_with(self._workflow, check, self._outdated)
-            if self._workflow.is_main_process:
-                self._display = Display(seconds_by_rule)
-                self._display.show()
-            return
         rules = {rule.name for rule in self._workflow.rules} - self._others
         hooks = {"onstart": lambda: self.begin(first()), "onerror": self.end_failed, "onsuccess": self.end}
         insides.plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
+        if self._workflow.is_main_process and not insides.is_module(self._workflow):
+            self._display = Display(seconds_by_rule)
+            self._display.show()
 
     def _outdated(self) -> list[str]:
         """Return the files of this run that are there and are not what would be made now."""
@@ -232,7 +229,7 @@ class StudyRun:
         forked = {rule: jobs.stage for rule, jobs in self._rules.items() if not jobs.environment}
         hooks = {} if self._planned is None else {"is_found": self._planned.is_found}
         start_forkserver(
-            insides.jobs_here(self._workflow, forked), sources, insides.job_environment(self._variables), **hooks
+            insides.jobs_here(self._workflow, forked), sources, {**insides.ONE_THREAD, **self._variables}, **hooks
         )
 
     def end_failed(self) -> None:

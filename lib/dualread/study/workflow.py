@@ -28,9 +28,12 @@ OLDEST, TOO_NEW = (9, 27), (10,)
 # Without these, results could be made from something else than the study says.
 _NEEDED = ("_prepare_dag", "is_main_process", "output_settings", "dag_settings", "execution_settings", "rules")
 # What Snakemake sets to the number of a job's threads.
-_THREADS = (
-    *("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
-    *("MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
+ONE_THREAD = dict.fromkeys(
+    (
+        *("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
+        *("MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
+    ),
+    "1",
 )
 
 
@@ -240,11 +243,6 @@ def jobs_here(workflow: Any, stages: Mapping[str, str]) -> list[tuple[str, Path]
         jobs = workflow.dag.needrun_jobs()
         return [(stages[job.rule.name], Path(job.params.job)) for job in jobs if job.rule.name in stages]
     return []
-
-
-def job_environment(exported: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that each job of one thread has, besides those of Snakemake's process."""
-    return {**dict.fromkeys(_THREADS, "1"), **exported}
 
 
 def unknown_targets(workflow: Any) -> list[str]:
