@@ -82,6 +82,21 @@ REFUSED = [
         {"views": {"x": {"groups": {"by": "embedding", "of": ["y"], "threshold": 0.5, "source": {"folder": "z"}}}}},
         "views.x.groups.of: 'y' is not in views.",
     ),
+    # plugins that nobody has
+    ({"phantoms": {"slake": {"format": "x"}}}, "phantoms.slake.format: 'x': no such plugin in lib/dualread/training/w"),
+    ({"actors": {"rlvr": {"training": "x"}}}, "actors.rlvr.training: 'x': no such plugin in lib/dualread/training."),
+    (
+        {"actors": {"rlvr": {"reward": "x"}}},
+        "actors.rlvr.reward: 'x': no such plugin in lib/dualread/training/rewards.",
+    ),
+    (
+        {"conditions": {"donor": {"contract": "x"}}},
+        "conditions.donor.contract: 'x': no such plugin in lib/dualread/grad",
+    ),
+    (
+        {"backbones": {"medgemma-tiny": {"source": {"pretrain": {"pool": {"name": "x"}}}}}},
+        "backbones.medgemma-tiny.source.pretrain.pool.name: 'x': no such plugin in lib/dualread/training/corpora.",
+    ),
     # values that break a section
     ({"seeds": [17.0]}, "seeds.0: 17.0 is not of type integer."),
     ({"seeds": [True]}, "seeds.0: True is not of type integer."),

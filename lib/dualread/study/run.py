@@ -66,12 +66,7 @@ def check(repository: Path, workflow: Any, snakemake_version: str) -> None:
 
 
 class StudyRun:
-    """One call of Snakemake for a study, or one job of it that runs elsewhere and reads the rules again.
-
-    Attributes:
-        exports: The shell command that comes before the command of each job.
-        first_line: What the copy of a table in tables/ begins with.
-    """
+    """One call of Snakemake for a study, or one job of it that runs elsewhere and reads the rules again."""
 
     def __init__(
         self,
@@ -89,6 +84,7 @@ class StudyRun:
         # Taken before any rule gets hold of the study.
         self._noted = json.loads(json.dumps({**noted, "settings": study.as_mapping()}))
         selected = f" (a selection: {self._selection})" if self._selection else ""
+        # What the copy of a table in tables/ begins with.
         self.first_line = f"{STUDY_MARK}{study.study}{selected}"
         self._started = time.time()
         self._store = Store(Path(study.store))
@@ -107,6 +103,7 @@ class StudyRun:
         if machine.report_to is not None:
             self._variables |= {"DUALREAD_REPORT_TO": ",".join(machine.report_to), "DUALREAD_RESULTS": results}
         variables = {**self._variables, **({ASSIGNED: "1"} if workflow.remote_exec else {})}
+        # What comes before the command of each job.
         self.exports = f"export {' '.join(f'{name}={value}' for name, value in variables.items())}; "
 
     def before_planning(self) -> None:
