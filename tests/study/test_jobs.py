@@ -4,12 +4,13 @@ import json
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from dualread.study.jobs import RuleJobs, once
+from dualread.study.jobs import RuleJobs
 
 MAIN = SimpleNamespace(is_main_process=True, output_settings=SimpleNamespace(dryrun=False))
 MADE = "results/small/graded/test"
@@ -77,7 +78,7 @@ def test_the_command_of_a_job():
 
 def test_a_description_is_asked_for_once_per_job():
     asked = []
-    described = once(lambda wildcards: asked.append(dict(wildcards)) or ({}, []))
+    described = replace(jobs(), describe=lambda wildcards: asked.append(dict(wildcards)) or ({}, [])).described
     for seed in (17, 29, 17):
         described({"seed": seed, "actor": "rlvr"})
     assert asked == [{"seed": 17, "actor": "rlvr"}, {"seed": 29, "actor": "rlvr"}]

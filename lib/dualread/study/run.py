@@ -36,7 +36,7 @@ from dualread.study import workflow as insides
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.display import Display, failures
 from dualread.study.files import selection
-from dualread.study.jobs import Description, RuleJobs, once
+from dualread.study.jobs import Description, RuleJobs
 from dualread.study.locks import TEMPORARY, free_dead_locks, hold
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
@@ -134,7 +134,7 @@ class StudyRun:
         jobs = RuleJobs(
             workflow=self._workflow,
             stage=stage,
-            describe=once(describe),
+            describe=describe,
             environment=environment,
             store=self._study.store,
             results=self._results,
