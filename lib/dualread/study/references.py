@@ -33,7 +33,9 @@ def unknown_references(config: Config) -> Iterator[str]:
 def value_at(entry: Any, path: str) -> Any:
     """Return what an entry has at a dotted path; None where there is nothing."""
     for key in path.split("."):
-        entry = entry.get(key) if isinstance(entry, Mapping) else getattr(entry, key, None)
+        if entry is None:
+            return None
+        entry = entry.get(key) if isinstance(entry, Mapping) else getattr(entry, key)
     return entry
 
 
