@@ -33,18 +33,6 @@ def _artifact(folder, role, *pictures):
     return folder
 
 
-def test_a_clean_study_gets_a_table_of_zeros(tmp_path):
-    inputs = {"a": _artifact(tmp_path / "train", "fit", "p1", "p2"), "b": _artifact(tmp_path / "test", "test", "p3")}
-    out = tmp_path / "out"
-    out.mkdir()
-    summary = compute(NoSpec(), inputs, out)
-    assert summary.startswith("read 3 questions on 3 pictures in 2 manifests")
-    table = pl.read_parquet(out / "leakage.parquet")
-    assert table.columns == ["role", "other_role", "n_images", "n_near"]
-    assert table["n_images"].to_list() == table["n_near"].to_list() == [0] * 21
-    assert pl.read_parquet(out / "near_duplicates.parquet").is_empty()
-
-
 def test_what_only_reports_may_share_and_is_written_down(tmp_path):
     inputs = {
         "a": _artifact(tmp_path / "test", "test", "p1", "p2"),
@@ -52,7 +40,13 @@ def test_what_only_reports_may_share_and_is_written_down(tmp_path):
     }
     out = tmp_path / "out"
     out.mkdir()
-    assert compute(NoSpec(), inputs, out).endswith("test and ood share 1, and 1 pairs are near-duplicates")
+    summary = compute(NoSpec(), inputs, out)
+    assert summary.startswith("read 4 questions on 3 pictures in 2 manifests")
+    assert summary.endswith("test and ood share 1, and 1 pairs are near-duplicates")
+    table = pl.read_parquet(out / "leakage.parquet")
+    assert table.columns == ["role", "other_role", "n_images", "n_near"]
+    assert table.filter(role="test", other_role="ood").rows() == [("test", "ood", 1, 1)]
+    assert table.select("n_images", "n_near").sum().row(0) == (1, 1)  # no other roles share any
     pairs = pl.read_parquet(out / "near_duplicates.parquet")
     assert pairs.select("role", "image", "other_role", "other_image", "kind").rows() == [
         ("test", "slake/test/image p1", "ood", "slake/rad/image a copy of p1", "near"),

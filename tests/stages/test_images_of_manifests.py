@@ -75,18 +75,6 @@ def test_twelve_bits_are_refused_and_then_read_as_the_data_set_says(folder):
     assert manifest["image_files"].explode().str.ends_with(".png").all()  # stages that follow know nothing of the bits
 
 
-def test_a_stack_is_refused_and_its_frames_are_images_of_their_own(folder):
-    frames = [Image.fromarray(np.array([row], dtype=np.uint8)) for row in ([0] * 4, SHOWN)]
-    frames[0].save(folder / "stack.tif", save_all=True, append_images=frames[1:])
-    _table(folder, "stack.tif")
-    with pytest.raises(DataError, match=r"stack\.tif: has several frames"):
-        build_manifest.compute(specs.manifest("table"), {"source": folder}, folder.parent)
-    _table(folder, "stack.tif#1", "stack.tif#2")
-    _, manifest, _, levels, _ = _built(folder)
-    assert levels == [[0] * 4, SHOWN]
-    assert manifest["image_id"].to_list() == ["stack.tif#1", "stack.tif#2"]
-
-
 def test_ordinary_images_are_stored_unchanged_and_counted(folder, capsys):
     Image.fromarray(np.array([SHOWN], dtype=np.uint8)).save(folder / "x.png")
     _table(folder, "x.png")

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import multiprocessing
 import os
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from dualread.digests import artifact_digest, canonical_json, digest_of
 from dualread.errors import ArtifactError
 from dualread.store import digest
-from dualread.store.digest import StatCache, raw_digest, sha256_file
+from dualread.store.digest import KeptTable, StatCache, raw_digest, sha256_file
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -106,12 +107,51 @@ def test_two_processes_keep_each_others_digests(tmp_path, readings):
     assert len(readings) == 2
 
 
-@pytest.mark.parametrize("content", ["", "{broken", "[]"])
-def test_a_damaged_cache_counts_as_empty(tmp_path, content, readings):
-    (tmp_path / "stat-cache.json").write_text(content)
-    path = tmp_path / "raw"
-    path.write_text("raw")
-    assert StatCache(tmp_path / "stat-cache.json").sha256(path) == sha256_file(path)
+@pytest.mark.parametrize("damage", ["nothing", "half", "digest", "one letter", "other bytes", "a list"])
+def test_a_damaged_table_counts_as_empty_and_is_replaced(tmp_path, damage):
+    file = tmp_path / "table.json"
+
+    def kept(row=None):
+        table = KeptTable(file, "1")
+        if row is not None:
+            table.keep("name", row)
+            table.save()
+        return table.get("name")
+
+    assert kept("a row") == kept() == "a row"
+    assert KeptTable(file, "2").get("name") is None
+    text = file.read_text()
+    damaged = {
+        "nothing": "",
+        "half": text[: len(text) // 2],
+        "digest": "0" * 64 + text[64:],
+        "one letter": text.replace("a row", "a tow"),  # still JSON
+        "other bytes": "\0\x07",
+        "a list": "[]",
+    }[damage]
+    assert damaged != text
+    file.write_text(damaged)
+    assert kept() is None
+    assert kept("another") == kept() == "another"
+
+
+def _keep_again_and_again(file, number):
+    for k in range(20):
+        table = KeptTable(file)
+        table.keep(f"{number} {k}", k)
+        table.save()
+
+
+def test_several_writers_leave_an_intact_file(tmp_path):
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_keep_again_and_again, args=(tmp_path / "table.json", n)) for n in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert 19 in [KeptTable(tmp_path / "table.json").get(f"{n} 19") for n in range(4)]  # of the last writer
+    assert [path.name for path in tmp_path.iterdir()] == ["table.json"]
 
 
 def test_a_cache_that_cannot_be_written_is_left_alone(tmp_path, readings):

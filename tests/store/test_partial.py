@@ -135,7 +135,7 @@ def test_a_held_lease_has_a_heartbeat(store, monkeypatch):
         partial.directory()
         work = partial._CURRENT.get()
         while not beats:
-            work._stop.wait(0.01)
+            work.lease._stop.wait(0.01)
     assert beats[0].name == f"{_KEY}.lease"
 
 

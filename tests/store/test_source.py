@@ -1,6 +1,4 @@
 import hashlib
-import json
-import multiprocessing
 import sys
 from pathlib import Path
 
@@ -64,29 +62,6 @@ def test_only_an_edited_file_is_parsed_again(package, parsed, tmp_path):
     assert _answers(package, cache) == _answers(package, None)
 
 
-@pytest.mark.parametrize("damage", ["nothing", "half", "digest", "one letter", "other bytes", "a list"])
-def test_a_damaged_cache_is_ignored_and_replaced(package, parsed, tmp_path, damage):
-    cache = tmp_path / "sources.json"
-    expected = _answers(package, cache)
-    text = cache.read_text()
-    damaged = {
-        "nothing": "",
-        "half": text[: len(text) // 2],
-        "digest": "0" * 64 + text[64:],
-        "one letter": text.replace('["', '["x', 1),  # still JSON: a module would import something else
-        "other bytes": "\0\x07",
-        "a list": "[]",
-    }[damage]
-    assert damaged != text
-    cache.write_text(damaged)
-    parsed.clear()
-    assert _answers(package, cache) == expected
-    assert len(parsed) == 4
-    parsed.clear()
-    assert _answers(package, cache) == expected
-    assert parsed == []
-
-
 def test_a_cache_of_another_parser_or_python_is_ignored(package, parsed, tmp_path, monkeypatch):
     cache = tmp_path / "sources.json"
     for version in ("one", "two"):
@@ -100,34 +75,6 @@ def test_a_parser_is_identified_by_python_and_by_its_code():
     texts = Path(effects.__file__).read_bytes() + Path(source.__file__).read_bytes()
     code = hashlib.sha256(texts).hexdigest()
     assert f"{sys.version} {code}" == source._PARSER
-
-
-def test_a_store_that_cannot_be_written_only_costs_time(package, tmp_path):
-    (tmp_path / "file").write_text("no folder")
-    assert _answers(package, tmp_path / "file" / "sources.json") == _answers(package, None)
-
-
-def _answer_again_and_again(package, cache, number):
-    for k in range(20):
-        (package / "stages" / f"own_{number}.py").write_text(f"import mini.parse\nX = {k}\n")
-        CodeIndex(package, cache).table([f"mini.stages.own_{number}"])
-
-
-def test_several_writers_leave_an_intact_file(package, tmp_path):
-    cache = tmp_path / "sources.json"
-    context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=_answer_again_and_again, args=(package, cache, n)) for n in range(4)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-        assert writer.exitcode == 0
-    body = cache.read_text().partition("\n")[2]
-    assert "parse.py" in json.loads(body)["table"]
-    for number in range(4):
-        roots = [f"mini.stages.own_{number}"]
-        assert CodeIndex(package, cache).table(roots) == CodeIndex(package).table(roots)
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_digests_are_the_same_on_every_python():

@@ -21,9 +21,11 @@ from tests.store.entries import HOUR, grow_old, publish
 
 # What a child imports late would be in a folder that it may not read.
 import concurrent.futures.thread  # isort: skip
+import grp, pwd  # isort: skip # noqa: E401
+import dualread.apps.serve  # isort: skip
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become two users")
-assert all((concurrent.futures.thread, copy, disk, gc, gc_command, results))
+assert all((concurrent.futures.thread, grp, pwd, dualread.apps.serve, copy, disk, gc, gc_command, results))
 
 A, B, GROUP, ALONE = 2001, 2002, 3000, 3001
 OWN = Action(stage="grade", code="c0", spec={}, inputs={}, packages={})

@@ -84,18 +84,6 @@ def test_at_most_ten_problems_are_listed():
 
 
 @pytest.mark.parametrize(
-    ("role", "message"),
-    [
-        ({"calib": 0.3}, "datasets.slake.roles.train: 'calib' is not allowed. Known: fit, stop, calibration, "),
-        ({"fit": "x"}, "datasets.slake.roles.train.fit: 'x' is not of type number."),
-        ("fitt", "datasets.slake.roles.train: 'fitt' is not allowed. Known: fit, stop, calibration, "),
-    ],
-)
-def test_only_the_alternative_that_was_meant_is_explained(role, message):
-    assert message in problems({"datasets": {"slake": {"roles": {"train": role}}}})
-
-
-@pytest.mark.parametrize(
     "rule",
     [
         {"answer_types": ["closed"]},

@@ -4,12 +4,13 @@ import json
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from dualread.study.jobs import RuleJobs, once
+from dualread.study.jobs import RuleJobs
 
 MAIN = SimpleNamespace(is_main_process=True, output_settings=SimpleNamespace(dryrun=False))
 MADE = "results/small/graded/test"
@@ -69,15 +70,15 @@ def test_packages_of_another_environment_are_not_planned():
 def test_the_command_of_a_job():
     rest = "grade {params.job} --planned {params.planned} --log {log:q}"
     here = shlex.quote(sys.executable)
-    assert jobs().command(Path("lib"), on_gpus=False) == f"{here} -m dualread.store.forked {rest}"
+    assert jobs().command(Path("lib"), on_gpus=False) == f"{here} -m dualread.store.run {rest}"
     elsewhere = jobs(environment="results/environments/vllm-0/READY").command(Path("my lib"), on_gpus=True)
-    python = "PYTHONPATH='my lib' results/environments/vllm-0/bin/python"
+    python = "PYTHONPATH='my lib' DUALREAD_FORKSERVER= results/environments/vllm-0/bin/python"
     assert elsewhere == f"{python} -m dualread.store.run {rest} --gpus {{resources.gpu}}"
 
 
 def test_a_description_is_asked_for_once_per_job():
     asked = []
-    described = once(lambda wildcards: asked.append(dict(wildcards)) or ({}, []))
+    described = replace(jobs(), describe=lambda wildcards: asked.append(dict(wildcards)) or ({}, [])).described
     for seed in (17, 29, 17):
         described({"seed": seed, "actor": "rlvr"})
     assert asked == [{"seed": 17, "actor": "rlvr"}, {"seed": 29, "actor": "rlvr"}]

@@ -1,6 +1,6 @@
 """What a study says about what it refuses: messages.txt has one message per case.
 
-Lists that any new method, plugin or setting changes are not among them; `test_config_names.py` has these.
+Lists that any new method, plugin or setting changes are not among them; `test_config_refused.py` has these.
 """
 
 from copy import deepcopy

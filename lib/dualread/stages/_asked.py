@@ -19,12 +19,9 @@ from dualread.store.batches import read_by_row
 
 
 def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> Iterator[Asked]:
-    """Yield what the shard asks, sorted by sample_id and draw; of these inputs, batches read their own rows alone.
+    """Yield what the shard asks, sorted by sample_id and draw; of its inputs, batches read their own rows alone.
 
-    Args:
-        shard: The shard or view.
-        inputs: `manifest`; `pairs` for donor images; `generations`, the committed completions, for a prompt that
-            contains the answer.
+    Inputs: `manifest`; `pairs` for donor images; `generations`, for a prompt that contains the committed answer.
     """
     read_by_row("manifest", "pairs", "generations")
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
@@ -50,9 +47,6 @@ def refuse_control_tokens(manifest: Path, tokenizer: Any) -> None:
     """Refuse questions and options that contain control tokens of the model, before any is asked.
 
     Those of known models were refused when the table of questions was built; a tokenizer may have others.
-
-    Raises:
-        DataError: There are some; up to ten rows are listed.
     """
     markup = Markup(control_tokens(tokenizer))
     rows = read_table(manifest / "manifest.parquet", MANIFEST).select("sample_id", "question", "options")
@@ -66,17 +60,9 @@ def read_committed(folder: Path) -> pl.DataFrame:
 
 
 def forced(completions: pl.DataFrame, images: Mapping[str, str], condition: str) -> pl.DataFrame:
-    """Return completions that were committed under another condition, relabeled as completions of `condition`.
+    """Return completions of another condition, relabeled as of `condition`; `images` has the image shown, by sample_id.
 
-    Teacher-forced controls and views read the same completion with another image.
-
-    Args:
-        completions: A generations table.
-        images: The image_id of the image that is shown, by sample_id; other questions are left out.
-        condition: Name of the condition or view.
-
-    Raises:
-        ArtifactError: A question has no completion.
+    Teacher-forced controls and views read the same completion with another image. Other questions are left out.
     """
     if missing := sorted(images.keys() - set(completions["sample_id"])):
         raise ArtifactError(

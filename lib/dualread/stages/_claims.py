@@ -29,18 +29,7 @@ def claims_in(
     *,
     where: str,
 ) -> list[list[Span]]:
-    """Return the claims of each completion, in the order of the table.
-
-    Args:
-        plugin: What divides them.
-        completions: A generations table: sample_id and text.
-        inputs: `spans`, if the plugin reads a table.
-        thinking_ends: What ends the thinking; None where completions do not think.
-        where: The shard that errors name.
-
-    Raises:
-        DataError: The table or the claims are not as expected.
-    """
+    """Return the claims of each completion, in the order of the table. Input `spans`: a table that the plugin reads."""
     texts = completions.select("sample_id", "text").iter_rows()
     module, settings, source = _opened(plugin, inputs.get(SPANS))
     return divided(module, texts, settings, source, thinking_ends, f"{where}: {plugin.module}")
@@ -82,15 +71,7 @@ def labeled(
 ) -> pl.DataFrame:
     """Return the CLAIMS table of a shard, sorted by question and sample_index.
 
-    Args:
-        spec: How claims are found and labeled.
-        completions: A generations table, with the image that was shown.
-        references: The reference reports of the image that was shown, by sample_id.
-        inputs: `spans` and `labels`, if these plugins read tables.
-        where: The shard that errors name.
-
-    Raises:
-        DataError: A report has no reference sentence, or a table, the claims or the labels are not as expected.
+    `references` has the reports of the image that was shown, by sample_id. Inputs `spans`, `labels`: tables of plugins.
     """
     completions = completions.sort("sample_id", "sample_index")
     spans = claims_in(spec.spans, completions, inputs, spec.thinking_ends, where=where)
@@ -120,15 +101,10 @@ def labeled(
 def graded_claims(
     claims: pl.DataFrame, completions: pl.DataFrame, parse: Callable[[str], Parsed], original: Path | None
 ) -> pl.DataFrame:
-    """Return the GRADED table of the claims that have a label, here and in the condition that is forced here.
+    """Return the GRADED table of the claims that have a label, here and in the condition `original`, if that is forced
+    here.
 
     A claim's answer is its text. The confidence that a report states is that of each of its claims.
-
-    Args:
-        claims: A CLAIMS table.
-        completions: The completions that they are of.
-        parse: The format of the completions.
-        original: The graded artifact of the condition whose completions are forced; None where none is.
     """
     labeled = claims.drop_nulls("label")
     if original is not None:

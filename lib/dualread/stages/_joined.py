@@ -45,19 +45,10 @@ def read_joined(
 ) -> Joined:
     """Read the grades of a (data set, split), and the pairs if they are an input, and join the predictions with them.
 
-    Args:
-        dataset: The data set's name in the config.
-        split: train, validation or test.
-        manifest: The manifest table of the split.
-        predictions: The artifact with the predictions of one method and actor; those of other data sets and splits are
-            not read.
-        inputs: graded/<run><dataset>/<split>/<condition>, pairs/<dataset>/<split> where there are donors, and
-            questions/<dataset>/<split> where what is judged are claims.
-        run: "<backbone>/<actor>/<seed>/" where the inputs belong to several runs.
-        conditions: The only conditions whose predictions are read; all if empty.
-
-    Raises:
-        ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
+    Inputs: graded/<run><dataset>/<split>/<condition>, pairs/<dataset>/<split> where there are donors, and
+    questions/<dataset>/<split> where what is judged are claims. `run` is "<backbone>/<actor>/<seed>/" where the inputs
+    belong to several runs. Predictions of other data sets and splits are not read, nor of other `conditions` if there
+    are some.
     """
     if manifest.is_empty():
         raise ArtifactError(
@@ -89,11 +80,7 @@ def read_joined(
 
 
 def changed_rows(data_split: tuple[str, str], manifest: pl.DataFrame, inputs: Mapping[str, Path]) -> list[dict]:
-    """Return the row of a (data set, split) that says how many answers changed; none if they are compared with none.
-
-    Raises:
-        ArtifactError: The answers are not to the same questions.
-    """
+    """Return the row of a (data set, split) that says how many answers changed; none if they are compared with none."""
     name = "/".join((*data_split, "original"))
     if f"compared/{name}" not in inputs:
         return []
@@ -107,11 +94,7 @@ def forced_pairs(
 ) -> dict[str, PairValues]:
     """Return the forced claims of a (data set, split) as `controls.report_pairs` does; nothing of answers.
 
-    Args:
-        data_split: Data set and split.
-        fixed: `Joined.fixed`.
-        questions: The manifest table of all questions.
-        inputs: asked_pairs/<dataset>/<split>, where reports are forced on donors.
+    Input: asked_pairs/<dataset>/<split>, where reports are forced on donors. `questions` are those of the manifest.
     """
     if (name := f"asked_pairs/{'/'.join(data_split)}") not in inputs or isinstance(fixed, str):
         return {}
@@ -155,11 +138,7 @@ def grouped_by(inputs: Mapping[str, Path], manifest: str, columns: Collection[st
 
 
 def read(inputs: Mapping[str, Path], name: str, schema: Schema, columns: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Read the table of `schema` in the input called `name`; only these columns if there are any.
-
-    Raises:
-        ArtifactError: There is no such input or table.
-    """
+    """Read the table of `schema` in the input called `name`; only these columns if there are any."""
     if name not in inputs:
         raise ArtifactError(f"no input {name!r}. Given: {', '.join(sorted(inputs))}. Add it to the inputs of the job.")
     path = inputs[name] / f"{schema.name}.parquet"

@@ -26,17 +26,9 @@ PARTITIONS = {"train": ("fit", "stop", "calibration"), "validation": ("validatio
 def read_examples(
     asked: DatasetSplit, names: Sequence[str], of_parents: Sequence[str], inputs: Mapping[str, Path], where: str
 ) -> Examples:
-    """Return the committed answers of one split with their labels.
+    """Return the committed answers of one split with their labels, and the views that the reader and its parents read.
 
-    Args:
-        asked: The split.
-        names: The views that the reader reads.
-        of_parents: Those that the readers on which it builds read besides.
-        inputs: `manifest`, `graded`; `features` where states are read; `view/<name>` for each view.
-        where: The reader that errors name.
-
-    Raises:
-        ArtifactError: An answer belongs to a role that readers may not see.
+    Inputs: `manifest`, `graded`; `features` where states are read; `view/<name>` for each view.
     """
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST, OF_MANIFEST)
     graded = committed(read_table(inputs["graded"] / "graded.parquet", GRADED, (*OF_GRADED, "correct")))
@@ -55,20 +47,10 @@ def read_examples(
 def read_views(
     names: Sequence[str], inputs: Mapping[str, Path], answers: Answers, *, where: str
 ) -> tuple[ViewAnswers, ...]:
-    """Return the views `names` of `answers`, in this order.
+    """Return the views `names` of the answers under one condition, in this order; `inputs` has the artifact of each.
 
     The actor is not asked about an invalid answer: such an answer has no texts and NaN for every choice. Hidden states
     exist for every answer.
-
-    Args:
-        names: Entries of `views` in the config.
-        inputs: The artifact of each view under its name.
-        answers: Answers under one condition.
-        where: The shard that errors name.
-
-    Raises:
-        ConfigError: The artifact of a view is not among the inputs.
-        ArtifactError: A view has questions that are not among the answers.
     """
     for name in names:
         if name not in inputs:

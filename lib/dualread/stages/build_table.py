@@ -24,12 +24,7 @@ _SCHEMAS = {"metrics": METRICS, "data": DATA, "contrasts": CONTRASTS, "subgroups
 
 
 def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read the rows, write the table, and return one line about it.
-
-    Raises:
-        ConfigError: There is no such table, or it cannot show what the layout lists.
-        ArtifactError: The metrics contradict each other.
-    """
+    """Read the rows, write the table, and return one line about it."""
     module = spec.table.module
     name = module.rpartition(".")[2]
     named = {name: kind for name in sorted(inputs) if (kind := name.partition("/")[0]) in _SCHEMAS}

@@ -24,12 +24,7 @@ _KEYS = ("study", "backbone", "contrast", "dataset", "split", "metric", "method"
 
 
 def compute(spec: CompareMethodsSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read metrics and replicates, write contrasts.parquet, and return one line about it.
-
-    Raises:
-        ArtifactError: A run in the metrics has no replicates.
-        ConfigError: A contrast names a method without results.
-    """
+    """Read metrics and replicates, write contrasts.parquet, and return one line about it."""
     metrics = read_table(inputs["metrics"] / "metrics.parquet", METRICS)
     paths = [path / "replicates.safetensors" for name, path in inputs.items() if name.startswith("replicates/")]
     headers = [(read_header(path), path) for path in paths]

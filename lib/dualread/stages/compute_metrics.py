@@ -47,11 +47,7 @@ _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "i
 
 
 def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read the inputs, write metrics.parquet and replicates.safetensors, and return one line about it.
-
-    Raises:
-        ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
-    """
+    """Read the inputs, write metrics.parquet and replicates.safetensors, and return one line about it."""
     data_splits = [(name, split) for name, splits in spec.splits.items() for split in splits]
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
         target, further, rows = spec.metrics.target_risk_percent, spec.metrics.named, []

@@ -19,10 +19,6 @@ def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> 
 
     An adapter is the spec's or the input `adapter`. The input `base` is the actor that it changes where it is neither
     of the two above. The checkpoint is checked before it is copied, because a model may have many gigabytes.
-
-    Raises:
-        ArtifactError: It cannot be downloaded, is not a complete checkpoint, or has NaN or
-            infinite values; or the adapter is none of this checkpoint.
     """
     from dualread.models.backbones.checkpoint import LEFT_OUT, check, check_values
     from dualread.models.backbones.processor import load_processor

@@ -27,11 +27,7 @@ _DAMAGE = (
 
 
 def compute(spec: DownloadDatasetSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Write the matching files unchanged; each zip archive is replaced by its members, in the folder of the archive.
-
-    Raises:
-        DataError: A person has to accept terms or fill a folder, or an archive cannot be trusted.
-    """
+    """Write the matching files unchanged; each zip archive is replaced by its members, in the folder of the archive."""
     terms = plugins.declared("datasets", spec.loader, "TERMS")
     if (source := spec.source) is None:
         raise DataError(
@@ -78,10 +74,6 @@ def unpack(archive: Path) -> int:
     """Unpack `archive` into its own folder, delete it, and return the number of files unpacked.
 
     Files that only a Mac reads (`__MACOSX/`, `.DS_Store`) are left out.
-
-    Raises:
-        DataError: The archive is damaged; a member is a link, or would be written outside the folder or over another
-            file; or the members are too large for the archive (`limits`). Then nothing is unpacked.
     """
     try:
         with zipfile.ZipFile(archive) as content:

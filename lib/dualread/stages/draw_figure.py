@@ -32,12 +32,7 @@ _OF_NAMES = {"contrasts": CONTRASTS, "difficulty": DIFFICULTY}
 
 
 def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read the tables, draw and write the figure, and return one line about it.
-
-    Raises:
-        ConfigError: There is no such figure, or it cannot show what the layout lists.
-        ArtifactError: A table is missing or of another form, or tables do not fit together.
-    """
+    """Read the tables, draw and write the figure, and return one line about it."""
     figure = load_module(spec.figure.module)
     name = figure.__name__.rpartition(".")[2]
     left_out = {}

@@ -28,11 +28,7 @@ _OF_MANIFEST = (
 
 
 def compute(spec: ExportAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read the inputs, write the tables, and return one line about them.
-
-    Raises:
-        ArtifactError: An input is missing.
-    """
+    """Read the inputs, write the tables, and return one line about them."""
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     tables, left_out = {}, []
     for method in spec.methods:

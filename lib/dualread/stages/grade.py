@@ -49,17 +49,7 @@ def compute(spec: GradeSpec, inputs: Mapping[str, Path], out: Path) -> str:
 
 
 def check_coverage(generations: pl.DataFrame, gold: pl.DataFrame, condition: str, *, where: str) -> None:
-    """Check that a shard has exactly the expected questions, each with the image of its gold answer.
-
-    Args:
-        generations: The completions of the shard.
-        gold: sample_id, reference_answers and the image_id that should be shown, one row per question asked.
-        condition: The condition of the shard.
-        where: The shard that errors name.
-
-    Raises:
-        ArtifactError: It has not; the message counts the wrong rows and names some.
-    """
+    """Refuse a shard that has not exactly the expected questions, each with the image of its gold answer."""
     joined = generations.join(gold.rename({"image_id": "expected"}), on="sample_id", how="left")
     problems = {
         "questions without a completion": gold.join(generations, on="sample_id", how="anti"),

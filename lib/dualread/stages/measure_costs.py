@@ -21,11 +21,7 @@ from dualread.schema.metrics import MeasureCostsSpec
 
 
 def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read the inputs, write costs.parquet, and return one line about it.
-
-    Raises:
-        ArtifactError: There is no committed answer, or a view has answers that are not committed.
-    """
+    """Read the inputs, write costs.parquet, and return one line about it."""
     where = "/".join(map(str, spec.run.values()))
     committed = read_parts(inputs["generations"], GENERATIONS).filter(pl.col("sample_index") == 0)
     answers = committed["sample_id"].to_list()

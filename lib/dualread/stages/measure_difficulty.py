@@ -22,11 +22,7 @@ from dualread.stages._joined import read
 
 
 def compute(spec: MeasureDifficultySpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read the inputs, write difficulty.parquet, and return one line about it.
-
-    Raises:
-        ArtifactError: An input is missing, an image has no known difficulty, or a method lacks an answer.
-    """
+    """Read the inputs, write difficulty.parquet, and return one line about it."""
     manifest = read(inputs, "manifest", MANIFEST, ("sample_id", "question_key", "image_id"))
     truth = read(inputs, "truth", TRUTH)
     questions = manifest.join(truth, on="image_id", how="left", validate="m:1").sort("sample_id")

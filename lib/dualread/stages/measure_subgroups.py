@@ -27,11 +27,7 @@ _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "image_id", "cluster
 
 
 def compute(spec: MeasureSubgroupsSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read the inputs, write subgroups.parquet, and return one line about it.
-
-    Raises:
-        ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
-    """
+    """Read the inputs, write subgroups.parquet, and return one line about it."""
     run, rows = {"study": spec.study, **spec.run}, []
     reason = reason_of(inputs["predictions"] / "predictions.parquet")
     for dataset in spec.datasets:

@@ -59,12 +59,7 @@ _PREAMBLE = r"""\documentclass[10pt]{article}
 
 
 def compute(spec: PreviewTablesSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Compile all tables into one PDF, or say that there is no LaTeX, and return one line about it.
-
-    Raises:
-        ConfigError: The spec says that LaTeX is installed, and it is not.
-        ArtifactError: LaTeX refuses a table; the message quotes its complaint.
-    """
+    """Compile all tables into one PDF, or say that there is no LaTeX, and return one line about it."""
     if spec.latex is None:
         (out / "preview.txt").write_text(_NO_LATEX, encoding="utf-8")
         return "wrote preview.txt: LaTeX is not installed, so there is no preview.pdf"

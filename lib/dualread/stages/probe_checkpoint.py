@@ -18,11 +18,7 @@ from dualread.schema.backbones import ProbeCheckpointSpec
 
 
 def compute(spec: ProbeCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Probe the input `actor`.
-
-    Raises:
-        ArtifactError: The model's answers do not depend on the image, or its states cannot be read.
-    """
+    """Probe the input `actor`."""
     if spec.rollouts is not None:
         plugins.load_module(spec.rollouts.module).prepare()
     # Flash attention cannot compute in float32.

@@ -14,27 +14,17 @@ from dualread.errors import ArtifactError
 
 @dataclass(frozen=True, kw_only=True)
 class RunIdentity:
-    """What an artifact is of, as far as its spec says it.
+    """What an artifact is of, as far as its spec says it."""
 
-    Attributes:
-        run: Backbone, actor, and seed.
-        checkpoint: The actor whose checkpoint answers, if it is another one.
-        compared: The actor with whose answers those of the run are compared, if there is one.
-        shard: Data set, split, and condition; of what is fitted, those that it is fitted on.
-        reader: A method, the module of its reader, and by role the methods that it builds on.
-        transfer: The method, actor and seed of the reader that it applies, if it applies another one's.
-        is_fitted: Whether it is fitted or trained on its shard, and may be used for any other.
-        about: Conditions whose completions it may be about: its own, that of which it is a view, or one that it forces.
-    """
-
-    run: Mapping[str, Any]
-    checkpoint: str | None
-    compared: str | None
-    shard: Mapping[str, str]
-    reader: Mapping[str, Any]
+    run: Mapping[str, Any]  # backbone, actor, and seed
+    checkpoint: str | None  # the actor whose checkpoint answers, if it is another one
+    compared: str | None  # the actor with whose answers those of the run are compared, if there is one
+    shard: Mapping[str, str]  # data set, split, and condition; of what is fitted, those that it is fitted on
+    reader: Mapping[str, Any]  # a method, the module of its reader, and by role the methods that it builds on
+    # Conditions whose completions it may be about: its own, that of which it is a view, or one that it forces
     about: frozenset[str]
-    transfer: Mapping[str, Any]
-    is_fitted: bool
+    transfer: Mapping[str, Any]  # the method, actor and seed of the reader that it applies, if it applies another one's
+    is_fitted: bool  # whether it is fitted or trained on its shard, and may be used for any other
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> "RunIdentity":
@@ -64,16 +54,9 @@ class RunIdentity:
 
 
 def check_identities(made: RunIdentity, inputs: Mapping[str, RunIdentity | None], where: str) -> None:
-    """Refuse inputs that are of something else than what is made from them.
+    """Refuse inputs that are of something else than `made`; `where` is what errors call it, None stands for raw data.
 
-    Args:
-        made: What is made.
-        inputs: What each input is of, by its name; None for raw data. The words after the first one of a name say what
-            the input is: "graded/slake/test/original", "parent/state".
-        where: What errors call the artifact that is made.
-
-    Raises:
-        ArtifactError: An input is of another run, method, or shard, or is not what its name says.
+    The words after the first one of an input's name say what it is: "graded/slake/test/original", "parent/state".
     """
     for name, identity in inputs.items():
         for difference in _differences(made, *name.split("/"), identity=identity) if identity else ():

@@ -41,33 +41,22 @@ Node = tuple[str, int | str]
 
 
 class CodeIndex(Modules):
-    """The definitions of one package. Each module is read at most once, and parsed only if no earlier process did.
-
-    Args:
-        root: The package's folder, which has the package's name.
-        cache: A file in which the parsed modules are kept for the next process.
-        others: Names of installed packages that are followed as well, because they have plugins.
-    """
+    """The definitions of one package; installed packages with plugins, `others`, are followed as well."""
 
     def __init__(self, root: Path, cache: Path | None = None, others: frozenset[str] = frozenset()) -> None:
         self._with_others: dict[frozenset[str], CodeIndex] = {}
         super().__init__(root, cache, others)
         self._cache_file = cache
-        self._places: dict[str, dict[str, list[int]]] = {}
-        self._next: dict[Node, tuple[Node, ...]] = {}
         self._effects: dict[tuple[str, tuple[str, ...]], bool] = {}
         self._hooks: dict[tuple[str, str], bool] = {}
-        self._register: dict[str, list[str]] = {}
         self._closures: dict[tuple[str, ...], set[Node]] = {}
         self._digests: dict[tuple[str, ...], str] = {}
         self._packages: dict[tuple[str, ...], dict[str, str]] = {}
+        for name in ("_bound", "_next", "_registering"):
+            setattr(self, name, functools.cache(getattr(self, name)))
 
     def digest(self, roots: Iterable[str]) -> str:
-        """Return the digest of the closure of `roots` (see `stage_roots`).
-
-        Raises:
-            ConfigError: A root or a declared data file does not exist.
-        """
+        """Return the digest of the closure of `roots` (see `stage_roots`)."""
         roots = tuple(roots)
         if roots not in self._digests:
             self._digests[roots] = digest_of(self.table(roots))
@@ -117,11 +106,7 @@ class CodeIndex(Modules):
         return {name for name in imported if name.split(".")[0] not in (*self._folders, "")}
 
     def closure(self, roots: Iterable[str]) -> set[Node]:
-        """Return everything that code of `roots` can reach.
-
-        Raises:
-            ConfigError: A root does not exist.
-        """
+        """Return everything that code of `roots` can reach."""
         roots = tuple(root for root in roots if not root.startswith(_FILE))
         if (index := self._index_of(roots)) is not self:
             return index.closure(roots)
@@ -162,29 +147,24 @@ class CodeIndex(Modules):
                 while (earlier := before[node]) is not None:
                     way, node = [earlier[0], *way], earlier
                 return list(dict.fromkeys(way))
-            new = [reached for reached in dict.fromkeys(self._found(*node)) if reached not in before]
+            new = [reached for reached in self._next(node) if reached not in before]
             before.update(dict.fromkeys(new, node))
             todo += new
         return []
 
     def _registering(self, module: str) -> list[str]:
         """Return the modules that register something when `module` is imported, in this order."""
-        if module not in self._register:
-            order, todo, seen = (
-                [],
-                [module],
-                {module, self._package},
-            )  # the package itself is imported before all others
-            while todo:
-                name = todo.pop()
-                source = self._source(name)
-                if any(it.registers and self._is_executed_for_effects(name, it) for it in source.definitions):
-                    order.append(name)
-                new = [below for below in source.imports if below not in seen and self._is_inside(below)]
-                seen.update(new)
-                todo += reversed(new)
-            self._register[module] = order
-        return self._register[module]
+        order, todo = [], [module]
+        seen = {module, self._package}  # the package itself is imported before all others
+        while todo:
+            name = todo.pop()
+            source = self._source(name)
+            if any(it.registers and self._is_executed_for_effects(name, it) for it in source.definitions):
+                order.append(name)
+            new = [below for below in source.imports if below not in seen and self._is_inside(below)]
+            seen.update(new)
+            todo += reversed(new)
+        return order
 
     def _is_executed_for_effects(self, module: str, it: Definition) -> bool:
         hooks = it.registers and any(self._has_hooks(module, base) for base in it.bases)
@@ -202,12 +182,14 @@ class CodeIndex(Modules):
     def _all_reached(self, todo: list[Node]) -> set[Node]:
         seen = set(todo)
         while todo:
-            if (node := todo.pop()) not in self._next:
-                self._next[node] = tuple(dict.fromkeys(self._found(*node)))
-            new = [reached for reached in self._next[node] if reached not in seen]
+            new = [reached for reached in self._next(todo.pop()) if reached not in seen]
             seen.update(new)
             todo += new
         return seen
+
+    def _next(self, node: Node) -> tuple[Node, ...]:
+        """Return what a part of a module leads to."""
+        return tuple(dict.fromkeys(self._found(*node)))
 
     def _found(self, module: str, part: int | str) -> Iterator[Node]:
         source = self._source(module)
@@ -312,12 +294,11 @@ class CodeIndex(Modules):
 
     def _bound(self, module: str) -> dict[str, list[int]]:
         """Return {name: numbers of the definitions of `module` that bind it}."""
-        if module not in self._places:
-            places = self._places[module] = {}
-            for number, definition in enumerate(self._source(module).definitions):
-                for name in definition.names:
-                    places.setdefault(name, []).append(number)
-        return self._places[module]
+        places: dict[str, list[int]] = {}
+        for number, definition in enumerate(self._source(module).definitions):
+            for name in definition.names:
+                places.setdefault(name, []).append(number)
+        return places
 
     def _imported(self, names: Iterable[str]) -> list[Node]:
         """Return the modules that are followed among `names`, and the packages that they are in."""
@@ -326,11 +307,7 @@ class CodeIndex(Modules):
 
 
 def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") -> tuple[str, ...]:
-    """Return the roots of the code closure of `stage` with `spec`: sorted module names, then sorted "file:<path>".
-
-    Raises:
-        ConfigError: A value under `module` or `file` is not a name or a list of names.
-    """
+    """Return the roots of the code closure of `stage` with `spec`: sorted module names, then sorted "file:<path>"."""
     named = set(_named(spec))
     modules = {name if is_foreign(name) else f"{package}.{name}" for key, name in named if key == "module"}
     files = {_FILE + name for key, name in named if key == "file"}

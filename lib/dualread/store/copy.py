@@ -56,9 +56,6 @@ def copy_entries(keys: Iterable[str], source: Store, target: Store) -> Iterator[
 
     A damaged entry of the source is refused and the others are copied. An entry of the target with wrong file sizes is
     replaced.
-
-    Raises:
-        ArtifactError: The target cannot be written.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
         yield from pool.map(lambda key: _copy_entry(key, source, target), keys)
@@ -102,11 +99,7 @@ class Lock:
         return {target["key"] for target in self.targets.values()}
 
     def only(self, names: Sequence[str] | None) -> "Lock":
-        """Return the lock with only these targets (tables/main), or those in these folders (tables); None means all.
-
-        Raises:
-            ConfigError: The lock has no such target.
-        """
+        """Return the lock with only these targets (tables/main), or those in these folders (tables); None means all."""
         if names is None:
             return self
         chosen = {
@@ -133,11 +126,7 @@ class Lock:
 
 
 def read_lock(path: Path) -> Lock:
-    """Read a results.lock.
-
-    Raises:
-        ArtifactError: The file is missing or not a lock of this format.
-    """
+    """Read a results.lock."""
     try:
         document = read_json(path)
         lock = Lock(study=document["study"], targets=document["targets"], selection=document.get("selection"))
@@ -152,17 +141,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def write_lock(folder: Path, store: Store, *, outdated: Collection[str] = (), selection: str | None = None) -> Lock:
-    """Write results.lock for the study whose artifacts are in `folder`.
-
-    Args:
-        folder: results/<study>.
-        store: The study's store.
-        outdated: Directories of artifacts that are of an earlier configuration than the others.
-        selection: Which part of the study the last run was about.
-
-    Raises:
-        ArtifactError: A MANIFEST.json is damaged.
-    """
+    """Write results.lock of the study in `folder`, results/<study>; `outdated` are of earlier configurations."""
     targets = {}
     for directory in artifacts_below(folder, store):
         manifest = read_manifest(directory / MANIFEST_NAME)
@@ -179,10 +158,6 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
     """Link the locked artifacts that `store` holds to `root`/results and copy tables and figures; yield messages.
 
     Nothing is computed, and keys are not compared with those of the present code.
-
-    Raises:
-        ArtifactError: The study has other artifacts in `root`, a table or a figure is not in the store, an entry is
-            damaged or differs from the lock, or a file cannot be written.
     """
     folder = root / "results" / lock.study
     # Snakemake would take the restored artifacts for those of another lock.

@@ -62,11 +62,7 @@ def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
 def changed(before: Action, after: Action, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     """Yield one line per part in which two actions differ, besides stage and inputs.
 
-    Args:
-        before: The earlier action.
-        after: The later one.
-        old: The digests of the modules of the earlier code, by name; empty if they were not recorded.
-        new: Those of the later code.
+    `old` and `new` are the digests of the modules of their codes, by name; empty if they were not recorded.
     """
     if before.code != after.code:
         recorded = old and new

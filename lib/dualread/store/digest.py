@@ -23,23 +23,14 @@ _SETTLED_SECONDS = 2.0
 
 
 def plain(path: Path) -> Path:
-    """Return `path` if it is a plain file; reading something else, such as a pipe, could block forever.
-
-    Raises:
-        OSError: `path` is missing or not a plain file.
-    """
+    """Return `path` if it is a plain file; reading something else, such as a pipe, could block forever."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "not a plain file", str(path))
     return path
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON value that the file `path` holds.
-
-    Raises:
-        OSError: The file is missing or cannot be read.
-        ValueError: The file is not JSON.
-    """
+    """Return the JSON value that the file `path` holds."""
     try:
         return json.loads(plain(path).read_bytes())
     except RecursionError as error:
@@ -58,9 +49,6 @@ def replace_text(path: Path, text: str) -> None:
     """Write `text` to `path` atomically: a reader finds either the whole old file or the whole new one.
 
     The folder is created if it is missing. The file is readable by others whatever the umask is.
-
-    Raises:
-        OSError: The file cannot be written; an old file is left as it is.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -82,15 +70,11 @@ def sha256_file(path: Path) -> str:
 
 
 class KeptTable:
-    """A table in one JSON file of the store, which may be deleted at any time.
+    """A table in one JSON file of the store, which may be deleted at any time; without a path, nothing is kept.
 
     Several processes and checkouts may share the file: each replaces it atomically, and an update that another process
     overwrites only means that a row is computed again. Keys are computed from the rows. So a file that is damaged, or
-    was written by another `version`, counts as empty.
-
-    Args:
-        path: The file; None keeps nothing.
-        version: Identifies what computes the rows.
+    was written by another `version` of what computes the rows, counts as empty.
     """
 
     def __init__(self, path: Path | None, version: str = "") -> None:
@@ -152,9 +136,6 @@ def raw_digest(path: Path, cache: StatCache | None = None) -> str:
 
     Without a `cache`, every file is read. Files and folders whose names start with a dot are ignored, because download
     tools keep times there.
-
-    Raises:
-        ArtifactError: `path` does not exist, or is a folder without files.
     """
     sha256 = cache.sha256 if cache is not None else sha256_file
     if path.is_file():

@@ -68,11 +68,7 @@ def _sync(path: Path) -> None:
 
 
 def check_writable(root: Path) -> None:
-    """Check that this user may write into every folder of a store that is there, unless its file system is read-only.
-
-    Raises:
-        ArtifactError: Some folder is closed to this user. The message says whose it is, and what its owner has to do.
-    """
+    """Check that this user may write into every folder of a store that is there; a file system may be read-only."""
     try:
         folders = [root, *(path for path in sorted(root.iterdir()) if path.is_dir())] if root.exists() else []
     except PermissionError:

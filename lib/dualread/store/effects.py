@@ -56,10 +56,7 @@ class _Decorated(ast.Call):
 class Names:
     """What the names of one module stand for.
 
-    Args:
-        aliases: {name: absolute names that imports bind it to}.
-        defined: The names that statements of the module bind.
-        has_more: Whether the module may have other names, too, of `from ... import *`.
+    Imports bind `aliases` to absolute names, statements the names `defined`. It `has_more` of `from ... import *`.
     """
 
     def __init__(self, aliases: Mapping[str, tuple[str, ...]], defined: Iterable[str], *, has_more: bool) -> None:

@@ -1,8 +1,7 @@
-"""Run one stage as a child of `forkserver`: `python -m dualread.store.forked STAGE JOB`, with the arguments of `run`.
+"""Have a job forked by `forkserver`, so that it need not import its packages.
 
-This process stands for the child: it passes on its own standard streams, folder, environment, and the signals that it
-gets, and it ends as the child ends. If nobody forks the job, or the server is killed while the job runs, this process
-runs the job itself, unless Snakemake has ended. It imports nothing that takes time.
+This process then stands for the job: it passes on its own standard streams, folder, environment, and the signals that
+it gets, and it ends as the job ends. It has imported nothing that takes time.
 """
 
 import contextlib
@@ -17,18 +16,23 @@ ADDRESS = "DUALREAD_FORKSERVER"
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def main(arguments: list[str]) -> None:
-    """Run the job, and exit as it does."""
-    code = _forked(arguments)
+def stand_for_job(arguments: list[str]) -> None:
+    """Have the job with these arguments of `dualread.store.run` forked, and exit as it does.
+
+    Return if nobody forks it, or if the server is killed while it runs: then this process runs it, unless Snakemake has
+    ended.
+    """
+    if not (address := os.environ.get(ADDRESS)) or not arguments or sys.platform != "linux":
+        return
+    code = _code_of_forked(address, arguments)
     if code is None:
-        if address := os.environ.get(ADDRESS):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as head:
-                # Snakemake's process, which started the servers, holds a socket of this name until it ends.
-                if head.connect_ex(f"\0{address}"):
-                    sys.exit(f"[{arguments[0]}] Snakemake has ended; this job is not run")
-        os.execv(sys.executable, [sys.executable, "-m", "dualread.store.run", *arguments])
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as head:
+            # Snakemake's process, which started the servers, holds a socket of this name until it ends.
+            if head.connect_ex(f"\0{address}"):
+                sys.exit(f"[{arguments[0]}] Snakemake has ended; this job is not run")
+        return
     _note_end(arguments, code)
-    if code < 0:  # end by the signal that ended the child
+    if code < 0:  # end by the signal that ended the job
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
@@ -46,11 +50,8 @@ def _note_end(arguments: list[str], code: int) -> None:
         log.write(f"[{arguments[0]}] ended {how}\n")
 
 
-def _forked(arguments: list[str]) -> int | None:
-    """Return the exit code of the child, negative for a signal; None if there is none."""
-    address = os.environ.get(ADDRESS)
-    if not address or not arguments or sys.platform != "linux":
-        return None
+def _code_of_forked(address: str, arguments: list[str]) -> int | None:
+    """Return the exit code of the forked job, negative for a signal; None if there is none."""
     received: list[int] = []
     with socket.socket(socket.AF_UNIX) as server, open(os.memfd_create("job"), "w+") as request:
         json.dump({"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}, request)
@@ -79,11 +80,11 @@ def _forked(arguments: list[str]) -> int | None:
 
 
 def _forward_signals(server: socket.socket, received: list[int]) -> None:
-    """Pass signals on to the child, and append to `received` those that are to end it."""
-    # The child is in a process group of its own, so that a signal to the group of this process reaches it once.
+    """Pass signals on to the job, and append to `received` those that are to end it."""
+    # The job is in a process group of its own, so that a signal to the group of this process reaches it once.
 
     def forward(number: int) -> None:
-        with contextlib.suppress(OSError):  # the child has just ended; its exit code is still to be read
+        with contextlib.suppress(OSError):  # the job has just ended; its exit code is still to be read
             server.sendall(bytes([number]))
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -98,7 +99,3 @@ def _forward_signals(server: socket.socket, received: list[int]) -> None:
     for number in _FORWARDED:
         signal.signal(number, end)
     signal.signal(signal.SIGTSTP, stop)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -3,8 +3,8 @@
 `layers` starts this file as a program, with a plan on its standard input. It imports packages and nothing of dualread:
 every child imports the library afresh, so that the code of a result is the code of its key. A job stops if a package
 was replaced since the run was planned (`runner.check_plan`), so those that were imported here are the right ones. Each
-layer of packages has a process of its own, forked from the one before it. It forks one process per job, which forks the
-job, passes signals on to it, and tells how it ended.
+layer of packages has a process of its own, forked from the one before it. It forks the jobs of its stages, passes
+signals on to them, and tells how they end.
 
 They end with Snakemake's process, which holds the other end of standard input open. A child dies with the process that
 forked it. The sockets have names in memory only (Linux's abstract names), so nothing can be left behind on a disk.
@@ -18,7 +18,6 @@ import importlib
 import json
 import mmap
 import os
-import runpy
 import select
 import signal
 import socket
@@ -27,6 +26,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 # What shells and Snakemake set per job, and no package reads when it is imported.
 _PER_JOB = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "TEMP"})
@@ -39,6 +39,7 @@ _HAS_WARNED = mmap.mmap(-1, 1)  # which all processes share
 # Blocked in the servers: sent to a whole group, they are for the jobs, and `forked` passes them on. A child takes them
 # when it has handlers.
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_Jobs = dict[int, tuple[int, socket.socket]]  # by a descriptor of its process: the process, and who asked for the job
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,56 +66,88 @@ class ForkedJob:
         tempfile.tempdir = None  # a package may have looked it up
         sys.argv = ["", *self.arguments]
         gc.enable()
-        runpy.run_module("dualread.store.run", run_name="__main__", alter_sys=True)
+        from dualread.store.run import main
+
+        code = main(self.arguments)
+        # Not as usual: to free all that the packages made, one by one, takes a child up to half a second.
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
-def _watched(connection: socket.socket) -> ForkedJob:
-    """Fork the job that somebody asks for, and return it there; here, pass on signals and tell how it ended, and end.
+def _serve(listeners: list[socket.socket]) -> None:
+    """Fork the jobs that are asked for until Snakemake's process ends; then end those that run."""
+    asking: list[socket.socket] = []  # of whom nothing has come yet: nobody is waited for
+    jobs: _Jobs = {}
+    # The end of Snakemake's process comes first: no job is accepted after it.
+    while sys.stdin not in (ready := _ready([sys.stdin, *listeners, *asking], jobs)):
+        for listener in (each for each in listeners if each in ready):
+            with contextlib.suppress(OSError):  # it has gone, or too many files are open
+                connection, _ = listener.accept()
+                user = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8]
+                is_ours = int.from_bytes(user, sys.byteorder) == os.getuid()
+                asking.append(connection) if is_ours else connection.close()  # nothing is read of another user's
+        for connection in (each for each in [*asking] if each in ready):
+            asking.remove(connection)
+            _fork_job(connection, jobs, [*listeners, *asking])
+    for connection in (*listeners, *asking):
+        connection.close()
+    number = signal.SIGTERM
+    while jobs:
+        for job in jobs:
+            signal.pidfd_send_signal(job, number)
+        while jobs and _ready([], jobs, _PATIENCE_SECONDS):
+            pass
+        number = signal.SIGKILL  # for those that do not end when they are asked to
 
-    Without a job, whoever asked runs it. Whoever asked and is no more was killed, and so is the job then.
+
+def _ready(others: list, jobs: _Jobs, patience: float | None = None) -> list:
+    """Return what of `others` is ready; pass signals on to `jobs`, and tell how they end.
+
+    Whoever asked for a job and is no more was killed, and so is the job then.
     """
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    asked_by = {connection: job for job, (_, connection) in jobs.items() if connection.fileno() >= 0}
+    ready = select.select([*others, *asked_by, *jobs], [], [], patience)[0]
+    for connection in asked_by.keys() & ready:
+        try:
+            numbers = connection.recv(64)
+        except OSError:
+            numbers = b""
+        for number in numbers or [signal.SIGKILL]:
+            signal.pidfd_send_signal(asked_by[connection], number)
+        if not numbers:
+            connection.close()
+    for job in jobs.keys() & ready:
+        process, connection = jobs.pop(job)
+        os.close(job)
+        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        with contextlib.suppress(OSError), connection:  # closed by the other side
+            connection.sendall(str(code).encode())
+    return ready
+
+
+def _fork_job(connection: socket.socket, jobs: _Jobs, others: list[socket.socket]) -> None:
+    """Fork the job that somebody asks for; whoever asked without an answer runs it."""
     process, descriptors = -1, []  # of the streams, and of the file with all else, which come in one piece
-    try:
-        connection.settimeout(_PATIENCE_SECONDS)
+    job: Any = None
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):  # no request
         _, descriptors, _, _ = socket.recv_fds(connection, 1, 4)
         with open(descriptors.pop(), "rb") as request:
             text = os.pread(request.fileno(), _MOST_BYTES, 0)
         job = ForkedJob(streams=descriptors, **json.loads(text))
-        if _has_environment(job) and (process := _fork()) == 0:
-            connection.close()
-            return job
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        pass  # no request
-    if process > 0:
-        _close(descriptors)
-        code = _ended(process, connection)
-        with contextlib.suppress(OSError):  # closed by the other side
-            connection.sendall(str(code).encode())
-    os._exit(0)
-
-
-def _ended(process: int, connection: socket.socket) -> int:
-    """Pass signals on until a job ends, which is asked to when Snakemake's process has; return its exit code."""
-    job, watched, patience = os.pidfd_open(process), {connection, sys.stdin}, None
+        process = _fork() if _has_environment(job) else -1
+    if process == 0:
+        for other in (connection, *others, *(asked_by for _, asked_by in jobs.values())):
+            other.close()
+        job.run()
+    _close(descriptors)
+    if process < 0:
+        connection.close()
+        return
+    jobs[os.pidfd_open(process)] = process, connection
     with contextlib.suppress(OSError):
         connection.sendall(b"+")
-    while job not in (ready := select.select([job, *watched], [], [], patience)[0]):
-        numbers = [] if ready else [signal.SIGKILL]  # it does not end when it is asked to
-        if connection in ready:
-            try:
-                numbers = list(connection.recv(64))
-            except OSError:
-                numbers = []
-            if not numbers:
-                watched.discard(connection)
-                numbers = [signal.SIGKILL]
-        if sys.stdin in ready:
-            watched.discard(sys.stdin)
-            numbers, patience = [*numbers, signal.SIGTERM], _PATIENCE_SECONDS
-        for number in numbers:
-            signal.pidfd_send_signal(job, number)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 def _has_environment(job: ForkedJob) -> bool:
@@ -158,11 +191,16 @@ def _import(names: Iterable[str]) -> None:
                 getattr(importlib.import_module(package), part)
 
 
-def _serve(layers: list[dict]) -> ForkedJob | None:
-    """Import the layers, each in a process of its own, and serve its stages; return a job in its process.
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
-    Return None when Snakemake's process and all children have ended.
-    """
+
+def main() -> None:
+    """Serve the plan on standard input: import the layers (see `layers`), each in a process of its own."""
+    layers = json.loads(sys.stdin.readline())
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    gc.disable()
     n = 0
     for n, layer in enumerate(layers, start=1):
         _import(layer["modules"])
@@ -172,52 +210,10 @@ def _serve(layers: list[dict]) -> ForkedJob | None:
         _close(layer["listeners"])
     for layer in layers[n:]:
         _close(layer["listeners"])
-    listeners = [socket.socket(fileno=number) for number in layers[n - 1]["listeners"]]
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children leave nothing behind, and `wait` waits for all of them
-    # The end of Snakemake's process comes first: no job is accepted after it.
-    while sys.stdin not in (ready := select.select([sys.stdin, *listeners], [], [])[0]):
-        for listener in (each for each in listeners if each in ready):
-            try:
-                connection, _ = listener.accept()
-            except OSError:  # it has gone, or too many files are open
-                continue
-            # Nothing is read of another user's, and nobody is waited for.
-            user = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8]
-            if int.from_bytes(user, sys.byteorder) == os.getuid() and _fork() == 0:
-                for other in listeners:
-                    other.close()
-                return _watched(connection)
-            connection.close()
-    for listener in listeners:
-        listener.close()
+    _serve([socket.socket(fileno=number) for number in layers[n - 1]["listeners"]])
     with contextlib.suppress(ChildProcessError):
-        os.wait()
-    return None
-
-
-def _close(descriptors: Iterable[int]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
-
-
-def main() -> None:
-    """Serve the plan on standard input: the layers (see `layers`)."""
-    layers = json.loads(sys.stdin.readline())
-    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    gc.disable()
-    code = 0
-    if job := _serve(layers):
-        try:
-            job.run()
-        except SystemExit as end:
-            code = end.code
-            if not isinstance(code, int):  # Python knows what to do with it
-                raise
-    # Not as usual: to free all that the packages made, one by one, takes a child up to half a second.
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+        os.wait()  # for the next layer
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -33,25 +33,15 @@ BATCH = "batch of answers"
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A directory of the store that no study needs, or the file of a batch.
+    """A directory of the store that no study needs, or the file of a batch."""
 
-    Attributes:
-        path: The directory or file.
-        kind: The stage of an entry, or a description of anything else.
-        key: The key of the entry, or of the entry that the directory was meant for.
-        seconds: Time since something in it was last written.
-        size: Size of its files, in bytes.
-        freed: Bytes that removing it frees: files with a hard link elsewhere, as in a results folder, do not count.
-        kept: Why it is kept for now; None if it may be removed.
-    """
-
-    path: Path
-    kind: str
-    key: str
-    seconds: float
-    size: int
-    freed: int
-    kept: str | None
+    path: Path  # the directory or file
+    kind: str  # the stage of an entry, or a description of anything else
+    key: str  # the key of the entry, or of the entry that the directory was meant for
+    seconds: float  # time since something in it was last written
+    size: int  # size of its files, in bytes
+    freed: int  # bytes that removing it frees: files with a hard link elsewhere, as in a results folder, do not count
+    kept: str | None  # why it is kept for now; None if it may be removed
 
 
 def leftovers(
@@ -64,15 +54,8 @@ def leftovers(
 ) -> Iterator[Leftover]:
     """Yield what no study in the `results` folders and in the registered folders needs; change nothing.
 
-    Args:
-        store: The store.
-        results: Folders with studies, registered or not.
-        locks: Lock files; what they name is needed as well.
-        lost: Registered folders to ignore.
-        batches: Whether the batches of entries that are needed are listed, too: no entry is made from them again.
-
-    Raises:
-        ArtifactError: A folder, a manifest or a lock cannot be read, so it is not known what it needs.
+    What `locks` name is needed as well; registered folders that are `lost` are ignored. With `batches`, those of
+    entries that are needed are listed, too: no entry is made from them again.
     """
     wanted = {key for lock in locks for key in read_lock(lock).target_keys}
     known = [root.folder for root in registered(store) if root not in lost]
@@ -112,11 +95,7 @@ def leftovers(
 
 
 def remove(leftover: Leftover, store: Store) -> None:
-    """Remove a leftover: rename it into tmp/, then delete its files, so that a kill never leaves half an entry.
-
-    Raises:
-        ArtifactError: The directory cannot be removed.
-    """
+    """Remove a leftover: rename it into tmp/, then delete its files, so that a kill never leaves half an entry."""
     hidden = store.root / "tmp" / f"{leftover.key}.{HOST}.{os.getpid()}.{leftover.path.name[-8:]}{time.time_ns()}"
     try:
         make_folder(hidden.parent, store.root)

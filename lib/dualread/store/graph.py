@@ -9,6 +9,7 @@ such a graph, too.
 import contextlib
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,12 +25,7 @@ _Node = TypeVar("_Node", bound=Hashable)
 
 
 def walk(starts: Iterable[_Node], inputs: Callable[[_Node], Iterable[_Node]]) -> Iterator[_Node]:
-    """Yield `starts` and all that they were made from, directly or indirectly, each once.
-
-    Args:
-        starts: Where to begin.
-        inputs: Returns what a node was made from. It is called for a node when the next one is asked for.
-    """
+    """Yield `starts` and all that they were made from, each once; `inputs` of a node are asked for with the next."""
     reached = dict.fromkeys(starts)
     for node in (todo := list(reached)):  # grows
         yield node
@@ -41,12 +37,9 @@ def walk(starts: Iterable[_Node], inputs: Callable[[_Node], Iterable[_Node]]) ->
 def artifacts_below(
     folder: Path, store: Store, *, unreadable: Callable[[OSError], None] | None = None
 ) -> Iterator[Path]:
-    """Yield the directory of every artifact below `folder`, sorted, without those inside the store.
+    """Yield the directory of every artifact below `folder`, sorted, without those of a store in it.
 
-    Args:
-        folder: The folder to search.
-        store: The store, which may lie in `folder`.
-        unreadable: Called with the error if a folder cannot be read; without it, such a folder counts as empty.
+    `unreadable` is called with the error if a folder cannot be read; without it, such a folder counts as empty.
     """
     root = store.root.resolve()
     for parent, folders, files in os.walk(folder, onerror=unreadable):
@@ -56,11 +49,7 @@ def artifacts_below(
 
 
 def keys_below(folder: Path, store: Store) -> set[str]:
-    """Return the keys of all artifacts below `folder`.
-
-    Raises:
-        ArtifactError: A MANIFEST.json is damaged, or a folder cannot be read.
-    """
+    """Return the keys of all artifacts below `folder`."""
 
     def refuse(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
@@ -74,9 +63,6 @@ def reachable(keys: Iterable[str], store: Store) -> list[str]:
     """Return `keys` and the keys of all entries that they were made from, directly or indirectly.
 
     The result includes keys that the store lacks; what those were made from is not known.
-
-    Raises:
-        ArtifactError: A MANIFEST.json is damaged, so it is not known what that entry was made from.
     """
 
     def inputs(key: str) -> Iterable[str]:
@@ -86,42 +72,23 @@ def reachable(keys: Iterable[str], store: Store) -> list[str]:
 
 
 class Graph:
-    """The entries of a store, each read once and kept."""
+    """The entries of a store, each read once and kept: its manifest, and its record, where there is a readable one."""
 
     def __init__(self, store: Store) -> None:
-        self.store = store
-        self._manifests: dict[str, Manifest | None] = {}
-        self._records: dict[str, dict[str, Any]] = {}
-
-    def manifest(self, key: str) -> Manifest | None:
-        """Return the manifest of an entry; None where the store has no readable one."""
-        if key not in self._manifests:
-            self._manifests[key] = self.store.find(key)
-        return self._manifests[key]
-
-    def record(self, key: str) -> dict[str, Any]:
-        """Return what was measured when an entry was computed; empty where the store has no readable record."""
-        if key not in self._records:
-            self._records[key] = self.store.record(key)
-        return self._records[key]
+        self.store, self.manifest, self.record = store, cache(store.find), cache(store.record)
 
     def behind(self, keys: Iterable[str]) -> dict[str, Manifest | None]:
         """Return the manifests of `keys` and of all that they were made from, by key; None where there is none."""
-        return {key: self.manifest(key) for key in walk(keys, self._inputs)}
 
-    def _inputs(self, key: str) -> Iterable[str]:
-        manifest = self.manifest(key)
-        return manifest.input_keys.values() if manifest else ()
+        def inputs(key: str) -> Iterable[str]:
+            manifest = self.manifest(key)
+            return manifest.input_keys.values() if manifest else ()
+
+        return {key: self.manifest(key) for key in walk(keys, inputs)}
 
 
 class Lineage:
-    """The lines that show artifacts and, indented below each, what it was made from; each artifact is shown once.
-
-    Args:
-        graph: The store that has the artifacts.
-        described: Returns the line of an artifact.
-        inputs: Returns which inputs of an artifact are shown, in which order.
-    """
+    """The lines that show artifacts and, indented below each, what it was made from (`inputs`); each is shown once."""
 
     def __init__(
         self,
@@ -162,12 +129,8 @@ def damages(target: Target, store: Store, locked: Mapping[str, str] | None = Non
     """Yield one sentence per damaged or missing file, of the target and of everything that it was made from.
 
     Whoever can write into the store can replace an entry's files and its MANIFEST.json consistently. What was made from
-    it still has the digest of the files that were there, and so has `locked`.
-
-    Args:
-        target: The target.
-        store: The store that has what it was made from.
-        locked: The digests that the study's results.lock records, by key.
+    it still has the digest of the files that were there, and so has `locked`: those of the study's results.lock, by
+    key.
     """
     if target.copy is not None:
         yield from _copy_damages(target)

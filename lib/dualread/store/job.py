@@ -25,19 +25,12 @@ PLANNED_NAME = "planned.json"  # in the results folder of a study: {output: reci
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One artifact to make.
+    """One artifact to make."""
 
-    Attributes:
-        spec: The settings of its stage.
-        inputs: What it is made from, by name; those that all entries of the job share are included.
-        output: Its directory.
-        parts: Whether an artifact that was made from more inputs holds for these, too.
-    """
-
-    spec: Mapping[str, Any]
-    inputs: Mapping[str, Path]
-    output: Path
-    parts: bool = False
+    spec: Mapping[str, Any]  # the settings of its stage
+    inputs: Mapping[str, Path]  # what it is made from, by name; those that all entries of the job share are included
+    output: Path  # its directory
+    parts: bool = False  # whether an artifact that was made from more inputs holds for these, too
 
     @classmethod
     def of(cls, entry: Mapping[str, Any], shared: Mapping[str, str]) -> "Entry":
@@ -50,11 +43,7 @@ _path = cache(Path)  # many entries share an input
 
 
 def job_text(job: str) -> str:
-    """Return the JSON text of a job; `job` is a file, `-` for standard input, or the text itself.
-
-    Raises:
-        ConfigError: The file cannot be read.
-    """
+    """Return the JSON text of a job; `job` is a file, `-` for standard input, or the text itself."""
     if job == "-":
         return sys.stdin.read()
     if job.lstrip().startswith(("{", "[")):
@@ -66,11 +55,7 @@ def job_text(job: str) -> str:
 
 
 def parse_job(text: str) -> tuple[Store, list[Entry]]:
-    """Return the store and the entries of a job.
-
-    Raises:
-        ConfigError: The text is not JSON or not of the documented form.
-    """
+    """Return the store and the entries of a job."""
     try:
         job = json.loads(text)
     except ValueError as error:
@@ -108,11 +93,7 @@ def check_planned(output: Path, action: Action) -> None:
 
 @contextlib.contextmanager
 def shown(output: Path, action: Action) -> Iterator[None]:
-    """Check with `check_planned` before and after a block that fills `output`; take it back if a run began meanwhile.
-
-    Raises:
-        ArtifactError: A later run makes something else.
-    """
+    """Call `check_planned` before and after a block that fills `output`; take it back if a run began meanwhile."""
     check_planned(output, action)
     yield
     try:

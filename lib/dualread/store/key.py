@@ -26,23 +26,14 @@ _ABSENT = "not installed"
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Everything that determines a result; two equal actions share one entry of the store.
+    """Everything that determines a result; two equal actions share one entry of the store."""
 
-    Attributes:
-        stage: Name of the stage.
-        code: Digest of the code closure.
-        spec: The stage's settings, as plain JSON values.
-        inputs: {input name: content digest}.
-        packages: {distribution: public version} of all imported packages.
-        python: Major and minor version of Python.
-    """
-
-    stage: str
-    code: str
-    spec: Mapping[str, Any]
-    inputs: Mapping[str, str]
-    packages: Mapping[str, str]
-    python: str = PYTHON
+    stage: str  # name of the stage
+    code: str  # digest of the code closure
+    spec: Mapping[str, Any]  # the stage's settings, as plain JSON values
+    inputs: Mapping[str, str]  # {input name: content digest}
+    packages: Mapping[str, str]  # {distribution: public version} of all imported packages
+    python: str = PYTHON  # major and minor version of Python
 
     def fields(self) -> dict[str, Any]:
         """Return the action as a JSON object."""

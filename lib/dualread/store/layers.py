@@ -40,16 +40,11 @@ def start_forkserver(
     environment: Mapping[str, str],
     is_found: Callable[[Entry], bool] = lambda entry: False,
 ) -> None:
-    """Start the processes that fork the jobs of a run, and let `forked` know their address.
+    """Start the processes that fork the jobs of a run (stage and file), and let `forked` know their address.
 
     They end when this process ends. They need Linux. What a terminal sends to this process does not reach them: their
-    children get it from `forked`.
-
-    Args:
-        jobs: Stage and file of each job of the run that may be forked.
-        sources: The store's cache of what modules import.
-        environment: The variables of every job, besides those of this process. A job with others is not forked.
-        is_found: Whether the store has an entry of a job, which then imports nothing for it.
+    children get it from `forked`. A job with other variables than `environment`, besides those of this process, is not
+    forked. An entry that `is_found` in the store needs no packages.
     """
     stages: dict[str, set[str]] = {}  # the modules, or names in them, that each may import
     for stage, file in jobs:

@@ -26,18 +26,13 @@ class MachineError(DualReadError):
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """A finished artifact.
+    """A finished artifact."""
 
-    Attributes:
-        action: What made it.
-        files: {relative path: {"sha256", "size"}}.
-        input_keys: {input name: key} of the inputs that are artifacts; for lineage only, not part of the key.
-        place: In a copy of the manifest below results/, the directory that the copy was written for.
-    """
-
-    action: Action
-    files: Mapping[str, Mapping[str, Any]]
+    action: Action  # what made it
+    files: Mapping[str, Mapping[str, Any]]  # {relative path: {"sha256", "size"}}
+    # {input name: key} of the inputs that are artifacts; for lineage only, not part of the key
     input_keys: Mapping[str, str] = field(default_factory=dict)
+    # In a copy of the manifest below results/, the directory that the copy was written for
     place: str | None = field(default=None, compare=False)
 
     @property
@@ -89,11 +84,7 @@ class Manifest:
 
 
 def file_table(directory: Path) -> dict[str, dict[str, Any]]:
-    """Return the files table of a directory that a stage wrote.
-
-    Raises:
-        ArtifactError: The directory holds no file, a link, or a file whose name is reserved for the store.
-    """
+    """Return the files table of a directory that a stage wrote."""
     table: dict[str, dict[str, Any]] = {}
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
@@ -109,12 +100,7 @@ def file_table(directory: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read a MANIFEST.json and check that it is consistent.
-
-    Raises:
-        ArtifactError: The file is missing or damaged, or its key or digest does not match its contents.
-        MachineError: The file cannot be read at the moment.
-    """
+    """Read a MANIFEST.json and check that it is consistent."""
     advice = f"Delete {path} and run the same command again: the artifact is then looked up or recomputed."
     try:
         document = read_json(path)

@@ -1,5 +1,6 @@
 """The modules of the library and of packages with plugins that keys follow: their files, and what is found in them."""
 
+import functools
 import hashlib
 import sys
 from pathlib import Path
@@ -14,13 +15,7 @@ _NOT_RESULTS = ("apps", "plugins", "progress", "source_snapshot", "store")
 
 
 class Modules:
-    """Each module is read at most once, and parsed only if no earlier process did.
-
-    Args:
-        root: The library's folder.
-        cache: A file in which the parsed modules are kept for the next process.
-        others: Names of installed packages that are followed as well.
-    """
+    """Each module is read at most once, and parsed only if no earlier process did, which `cache` tells."""
 
     def __init__(self, root: Path, cache: Path | None, others: frozenset[str]) -> None:
         self._root = root
@@ -33,11 +28,8 @@ class Modules:
             self._folders[name] = folder
         self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
         self._cache = SourceCache(cache, root)
-        self._paths: dict[str, Path | None] = {}
-        self._inside: dict[str, bool] = {}
-        self._bare: dict[str, bool] = {}
-        self._sources: dict[str, Source] = {}
-        self._file_digests: dict[str, str] = {}
+        for name in ("_find", "_is_inside", "_is_bare", "_source", "_file_digest"):
+            setattr(self, name, functools.cache(getattr(self, name)))
 
     def _modules_below(self, package: str) -> list[str]:
         """Return the modules that are followed in a package, or in a folder without `__init__.py` in it."""
@@ -49,11 +41,9 @@ class Modules:
 
     def _is_bare(self, module: str) -> bool:
         """Return whether a module is a folder without `__init__.py`, which Python imports as a package, too."""
-        if module not in self._bare:
-            top, *parts = module.split(".")
-            is_folder = bool(parts) and self._folders[top].joinpath(*parts).is_dir()
-            self._bare[module] = is_folder and self._find(module) is None and not self.is_outside(module)
-        return self._bare[module]
+        top, *parts = module.split(".")
+        is_folder = bool(parts) and self._folders[top].joinpath(*parts).is_dir()
+        return is_folder and self._find(module) is None and not self.is_outside(module)
 
     def _with_parents(self, module: str) -> list[str]:
         parts = module.split(".")
@@ -62,41 +52,31 @@ class Modules:
 
     def _is_inside(self, module: str) -> bool:
         """Return whether `module` is one that is followed, whose code can change results."""
-        if module not in self._inside:
-            self._inside[module] = not self.is_outside(module) and self._find(module) is not None
-        return self._inside[module]
+        return not self.is_outside(module) and self._find(module) is not None
 
     def is_outside(self, module: str) -> bool:
         """Return whether the code of `module` cannot change a result."""
         return module.startswith(tuple(f"{name}." for name in self._outside)) or module in self._outside
 
     def _find(self, module: str) -> Path | None:
-        if module not in self._paths:
-            folder = self._folders.get(module.split(".")[0])
-            self._paths[module] = folder and source_snapshot.module_file(folder, module)
-        return self._paths[module]
+        folder = self._folders.get(module.split(".")[0])
+        return folder and source_snapshot.module_file(folder, module)
 
     def _source(self, module: str) -> Source:
-        if module not in self._sources:
-            path = self._find(module)
-            assert path is not None, module
-            content = source_snapshot.read(path)
-            if (source := self._cache.find(path, content)) is None:
-                package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-                source = parse(content, package, path)
-                self._cache.keep(path, source)
-            self._sources[module] = source
-        return self._sources[module]
+        path = self._find(module)
+        assert path is not None, module
+        content = source_snapshot.read(path)
+        if (source := self._cache.find(path, content)) is None:
+            package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+            source = parse(content, package, path)
+            self._cache.keep(path, source)
+        return source
 
     def _file_digest(self, name: str, named_by: str) -> str:
-        if name not in self._file_digests:
-            package, _, inside = name.rpartition(":")  # a prompt of another package
-            folder = source_snapshot.package_folder(package) if package else None
-            path = (folder or self._folders.get(named_by.partition(".")[0], self._root)) / inside
-            try:
-                self._file_digests[name] = hashlib.sha256(source_snapshot.read(path)).hexdigest()
-            except FileNotFoundError as error:
-                raise ConfigError(
-                    f"{path}: no such data file, although {named_by} names it. Check the name."
-                ) from error
-        return self._file_digests[name]
+        package, _, inside = name.rpartition(":")  # a prompt of another package
+        folder = source_snapshot.package_folder(package) if package else None
+        path = (folder or self._folders.get(named_by.partition(".")[0], self._root)) / inside
+        try:
+            return hashlib.sha256(source_snapshot.read(path)).hexdigest()
+        except FileNotFoundError as error:
+            raise ConfigError(f"{path}: no such data file, although {named_by} names it. Check the name.") from error

@@ -56,10 +56,12 @@ def offered(store: Store, key: str, action: Action | None = None) -> Iterator[No
     token = _CURRENT.set(work)
     try:
         yield
-        work.discard()
+        if work.lease is not None:
+            shutil.rmtree(work.folder, ignore_errors=True)
     finally:
         _CURRENT.reset(token)
-        work.release()
+        if work.lease is not None:
+            work.lease.close()
 
 
 def is_held(lease: Path) -> bool:
@@ -82,74 +84,81 @@ def is_held(lease: Path) -> bool:
         return age <= _WRITING_SECONDS  # being written, or its writer was killed, or it was damaged later
 
 
-class _Work:
-    """The folder of one key and its lease: a file beside it with host and pid, whose mtime is the heartbeat."""
+class Lease:
+    """A file that names the running process that holds something; its mtime is the heartbeat."""
 
-    def __init__(self, store: Store, key: str, action: Action | None) -> None:
-        self._store = store
-        self._folder = store.root / "partial" / key
-        self._action = action
-        self._stop: threading.Event | None = None  # set while the lease is held
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stop: threading.Event | None = None  # set while it is held here
 
-    @property
-    def _lease(self) -> Path:
-        return self._folder.with_name(f"{self._folder.name}.lease")
-
-    def open(self, but: Sequence[str]) -> Path | None:
-        if but and self._action is not None:
-            # A digest of what all actions have in common that differ from this one in these settings alone.
-            spec = dict(self._action.spec)
-            spec["settings"] = {name: value for name, value in spec["settings"].items() if name not in but}
-            shared = digest_of({**self._action.fields(), "spec": spec, "without": sorted(but)})
-            self._folder = self._folder.with_name(shared)
-        try:
-            if self._stop is None and not self._acquire():
-                return None
-            make_folder(self._folder, self._store.root)
-            if closed := next(unreadable(self._folder), None):
-                say(f"warning: {described(closed)}: closed to you; this job starts anew, and keeps no checkpoints")
-                return None
-        except OSError as error:
-            raise explained(error, self._store.root) from error
-        return self._folder
-
-    def discard(self) -> None:
+    def acquire(self) -> bool:
+        """Hold it, unless a running process does; return whether it is held here."""
         if self._stop is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def release(self) -> None:
-        if self._stop is not None:
-            self._stop.set()
-            self._stop = None
-            self._lease.unlink(missing_ok=True)
-
-    def _acquire(self) -> bool:
-        make_folder(self._lease.parent, self._store.root)
-        if os.path.lexists(self._lease) and not is_held(self._lease):
+            return True
+        if os.path.lexists(self.path) and not is_held(self.path):
             # If several processes find it expired, the rename succeeds for one of them.
-            buried = self._lease.with_name(f"{self._lease.name}.{HOST}.{os.getpid()}.{threading.get_ident()}")
+            buried = self.path.with_name(f"{self.path.name}.{HOST}.{os.getpid()}.{threading.get_ident()}")
             with contextlib.suppress(FileNotFoundError):
-                self._lease.rename(buried)
+                self.path.rename(buried)
                 buried.unlink()
         try:
-            with self._lease.open("x") as file:
+            with self.path.open("x") as file:
                 os.fchmod(file.fileno(), 0o644)  # other users have to see that it is held
                 json.dump({"host": HOST, "pid": os.getpid(), "birth": birth(os.getpid())}, file)
         except FileExistsError:
-            say(
-                f"warning: {self._lease} is held by a running process; this job starts from the beginning and keeps no"
-                " checkpoints to resume from"
-            )
             return False
         self._stop = stop = threading.Event()
 
         def beat() -> None:
             while not stop.wait(_HEARTBEAT_SECONDS):
                 with contextlib.suppress(OSError):
-                    os.utime(self._lease)
+                    os.utime(self.path)
 
         threading.Thread(target=beat, daemon=True).start()
         return True
+
+    def close(self) -> None:
+        """Hold it no more."""
+        if self._stop is not None:
+            self._stop.set()
+            self._stop = None
+            self.path.unlink(missing_ok=True)
+
+
+class _Work:
+    """The folder of one key, once it is asked for, and the lease beside it."""
+
+    folder: Path
+    lease: Lease | None = None
+
+    def __init__(self, store: Store, key: str, action: Action | None) -> None:
+        self._root, self._key, self._action = store.root, key, action
+
+    def open(self, but: Sequence[str]) -> Path | None:
+        key = self._key
+        if but and self._action is not None:
+            # A digest of what all actions have in common that differ from this one in these settings alone.
+            spec = dict(self._action.spec)
+            spec["settings"] = {name: value for name, value in spec["settings"].items() if name not in but}
+            key = digest_of({**self._action.fields(), "spec": spec, "without": sorted(but)})
+        folder = self._root / "partial" / key
+        lease = self.lease or Lease(folder.with_name(f"{key}.lease"))
+        try:
+            make_folder(folder.parent, self._root)
+            if not lease.acquire():
+                say(
+                    f"warning: {lease.path} is held by a running process; this job starts from the beginning and keeps"
+                    " no checkpoints to resume from"
+                )
+                return None
+            self.folder, self.lease = folder, lease
+            make_folder(folder, self._root)
+            if closed := next(unreadable(folder), None):
+                say(f"warning: {described(closed)}: closed to you; this job starts anew, and keeps no checkpoints")
+                return None
+        except OSError as error:
+            raise explained(error, self._root) from error
+        return folder
 
 
 _CURRENT: ContextVar[_Work | None] = ContextVar("partial work", default=None)

@@ -73,15 +73,10 @@ def read_study(folder: Path) -> Mapping[str, Any]:
 
 
 def store_of(target: str | Path | None, given: Path | None) -> Store:
-    """Return the store that `given` names, or else that of the study that `target` belongs to.
+    """Return the store that `given` (--store) names, or else that of the study that `target` belongs to.
 
-    Args:
-        target: A path below results/<study>, a copy in tables/ or figures/, or anything else, such as a key. Then the
-            studies below results/ count.
-        given: What --store says.
-
-    Raises:
-        ConfigError: The studies below results/ have several stores.
+    A target is a path below results/<study>, a copy in tables/ or figures/, or anything else, such as a key. Then the
+    studies below results/ count.
     """
     if given is not None:
         return Store(given)
@@ -125,11 +120,7 @@ class Target:
 
 
 def find_target(target: str, store: Store) -> Target:
-    """Resolve a TARGET of the command line: an artifact, one of its files, a copied table, or the start of a key.
-
-    Raises:
-        ArtifactError: The target is none of these, or the manifest is damaged.
-    """
+    """Resolve a TARGET of the command line: an artifact, one of its files, a copied table, or the start of a key."""
     path, copy = Path(target), None
     if not path.exists():
         key = find_key(target, store, near=beside(path))
@@ -141,11 +132,7 @@ def find_target(target: str, store: Store) -> Target:
 
 
 def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
-    """Return the one key that begins with `start`.
-
-    Raises:
-        ArtifactError: None or several do. The message suggests one of the paths `near` that is spelled similarly.
-    """
+    """Return the one key that begins with `start`."""
     keys = list(store.stored_keys(start)) if start else []
     if len(keys) == 1:
         return keys[0]
@@ -171,18 +158,12 @@ def _table_source(path: Path) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Root:
-    """A registered results folder.
+    """A registered results folder."""
 
-    Attributes:
-        file: The JSON file that registers it.
-        folder: The results folder.
-        host: The machine that registered it; "any host" for the folder in which the store itself lies.
-        inode: The inode of the folder. Another machine uses it to tell whether its folder of the same path is the same.
-    """
-
-    file: Path
-    folder: Path
-    host: str
+    file: Path  # the JSON file that registers it
+    folder: Path  # the results folder
+    host: str  # the machine that registered it; "any host" for the folder in which the store itself lies
+    # The inode of the folder. Another machine uses it to tell whether its folder of the same path is the same
     inode: int
 
     @property
@@ -191,11 +172,7 @@ class Root:
         return f"{self.host}:{self.folder}"
 
     def is_there(self) -> bool:
-        """Whether the folder still exists.
-
-        Raises:
-            ArtifactError: This cannot be determined from this machine.
-        """
+        """Whether the folder still exists."""
         is_here = self.host in (HOST, _ANYWHERE)
         try:
             status = self.folder.stat()
@@ -219,11 +196,7 @@ class Root:
 
 
 def register(results: Path, store: Store) -> None:
-    """Register the folder `results` in `store`, so that gc keeps what it needs.
-
-    Raises:
-        ArtifactError: The store cannot be written to by this user.
-    """
+    """Register the folder `results` in `store`, so that gc keeps what it needs."""
     folder, root = results.resolve(), store.root.resolve()
     row = {"folder": str(folder), "host": HOST}
     if folder in root.parents:  # a relative path stays right when both are moved or copied together
@@ -247,11 +220,7 @@ def register(results: Path, store: Store) -> None:
 
 
 def registered(store: Store) -> list[Root]:
-    """Return every registered folder, sorted by name.
-
-    Raises:
-        ArtifactError: A registration cannot be read.
-    """
+    """Return every registered folder, sorted by name."""
     roots = []
     for file in store.root.glob("roots/*.json"):
         try:

@@ -41,9 +41,6 @@ def link(entry: Path, manifest: Manifest, output: Path) -> None:
 
     MANIFEST.json always gets a new time, because Snakemake tracks that file. Files that are already linked are left
     alone. There is no MANIFEST.json until all files are right, so a directory that has one is complete.
-
-    Raises:
-        ArtifactError: `output` cannot be written.
     """
     manifest_text = replace(manifest, place=str(output)).to_bytes()
     try:
@@ -125,11 +122,7 @@ def _remove_strays(output: Path, manifest: Manifest) -> None:
 
 
 def check_folders(*folders: Path) -> None:
-    """Check that nothing but a folder is at the paths `folders`; they need not exist.
-
-    Raises:
-        ArtifactError: A file or a broken link is at one of them.
-    """
+    """Check that nothing but a folder is at the paths `folders`; they need not exist."""
     for folder in folders:
         if os.path.lexists(folder) and not folder.is_dir():
             raise ArtifactError(
@@ -174,11 +167,8 @@ def repair(results: Path, store: Store) -> dict[str, Manifest]:
 def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> list[Path]:
     """Return the copies that differ from their sources, or of which only the copy or only the source is there.
 
-    What is left of an artifact without its MANIFEST.json, as a job that failed leaves it, is no source.
-
-    Args:
-        copies: Source of each copy, by copy.
-        first_line: What the copy of a .tex has before its source.
+    What is left of an artifact without its MANIFEST.json, as a job that failed leaves it, is no source. The copy of a
+    .tex has `first_line` before its source.
     """
     wrong = []
     for copy, source in copies.items():

@@ -13,6 +13,12 @@ a later entry may read what an earlier one wrote.
 # The road of an edit goes on in `dualread.store.runner`; here are arguments, messages and exit codes.
 
 import os
+import sys
+
+if __name__ == "__main__":
+    from dualread.store.forked import stand_for_job
+
+    stand_for_job(sys.argv[1:])  # before any import that takes time; it returns where the job runs here
 
 # Set before any import that reads it: jobs whose threads compete for cores ran 10 to 15 times slower than with one
 # thread per job.
@@ -22,7 +28,6 @@ import argparse
 import errno
 import gc
 import signal
-import sys
 import traceback
 from pathlib import Path
 from types import FrameType
@@ -64,6 +69,9 @@ def main(arguments: list[str] | None = None) -> int:
         help="the digests of dualread.store.code.job_digests with which the run was planned; - for one that is unknown",
     )
     options = parser.parse_args(arguments)
+    # A model's packages create a million objects, none of them garbage. Python's default of one collection per 700
+    # allocations takes a sixth of their load time.
+    gc.set_threshold(50_000)
     signal.signal(signal.SIGTERM, _terminate)
     try:
         if options.log:
@@ -94,6 +102,8 @@ def main(arguments: list[str] | None = None) -> int:
                 " Solve the problem and run the same command again."
             )
         return _fail(options, f"{type(error).__name__}: {error}. {cause} The traceback is {where}.")
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Python ignores exceptions while it ends, and prints them
     note(f"[{options.stage}] done")  # a log that ends with neither this line nor an error belongs to a killed job
     return 0
 
@@ -114,10 +124,4 @@ def _terminate(signal_number: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    # A model's packages create a million objects, none of them garbage. Python's default of one collection per 700
-    # allocations takes a sixth of their load time.
-    gc.set_threshold(50_000)
-    try:
-        sys.exit(main())
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Python ignores exceptions while it ends, and prints them
+    sys.exit(main())

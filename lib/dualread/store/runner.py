@@ -49,13 +49,7 @@ class Input:
 
 
 class Runner:
-    """Looks up, or computes, the entries of one stage in one process.
-
-    Args:
-        stage: The stage.
-        store: The store.
-        below: Messages name outputs from here on; None for their whole paths.
-    """
+    """Looks up, or computes, the entries of one stage in one process; messages name outputs from `below` on."""
 
     def __init__(self, stage: str, store: Store, *, below: Path | None = None) -> None:
         self._stage, self._store, self._below = stage, store, below
@@ -206,10 +200,6 @@ class Runner:
 
 
 def spec_of(compute: Callable, spec: Mapping[str, Any], stage: str) -> Any:
-    """Return `spec` as the declaration that the annotation of `compute` asks for; as it is where that is none.
-
-    Raises:
-        ConfigError: See `schema.base.Section.from_spec`.
-    """
+    """Return `spec` as the declaration that the annotation of `compute` asks for; as it is where that is none."""
     kind: Any = get_type_hints(compute).get("spec")
     return kind.from_spec(spec, f"{stage}.spec") if hasattr(kind, "from_spec") else spec

@@ -41,71 +41,45 @@ Reach = Literal["names", "module", "all", "package"]
 
 @dataclass(frozen=True)
 class Definition:
-    """One statement at the top level of a module.
+    """One statement at the top level of a module."""
 
-    Attributes:
-        names: The names that it binds.
-        digest: sha256 of the part of its text that can change a result.
-        uses: The dotted names of the module in it, such as `parse.answer_of`, each as long as it is written.
-        imports: Absolute names that may be modules, of the imports inside it: `from a import b` gives a and a.b.
-        texts: Texts in it that may be the absolute names of modules of the same package.
-        at_import: The effects of its execution, when its module is imported.
-        if_called: For a function or a class: the effects of calling it; None for anything else.
-        bases: The dotted names of the base classes of the classes in it; of `A = B`, what it is another name of.
-        has_hooks: Whether it is a class that runs code of its own when another class is derived from it or holds it, or
-            a statement of which it is not known what class it gives.
-        registers: Whether it may be there for what it does when it is executed, and not for a value.
-        reach: What it can reach: the "names" that it uses; any name of its "module"; "all" of any module that is
-            imported; any module of its "package", because it computes the name of a module.
-    """
-
-    names: tuple[str, ...]
-    digest: str
+    names: tuple[str, ...]  # the names that it binds
+    digest: str  # sha256 of the part of its text that can change a result
+    # The dotted names of the module in it, such as `parse.answer_of`, each as long as it is written
     uses: tuple[str, ...]
+    # Absolute names that may be modules, of the imports inside it: `from a import b` gives a and a.b
     imports: tuple[str, ...]
-    texts: tuple[str, ...]
-    at_import: Effects
-    if_called: Effects | None
+    texts: tuple[str, ...]  # texts in it that may be the absolute names of modules of the same package
+    at_import: Effects  # the effects of its execution, when its module is imported
+    if_called: Effects | None  # for a function or a class: the effects of calling it; None for anything else
+    # The dotted names of the base classes of the classes in it; of `A = B`, what it is another name of
     bases: tuple[str, ...]
+    # Whether it is a class that runs code of its own when another class is derived from it or holds it, or a statement
+    # of which it is not known what class it gives
     has_hooks: bool
-    registers: bool
+    registers: bool  # whether it may be there for what it does when it is executed, and not for a value
+    # What it can reach: the "names" that it uses; any name of its "module"; "all" of any module that is imported; any
+    # module of its "package", because it computes the name of a module
     reach: Reach
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What was found in the source text of one module.
+    """What was found in the source text of one module."""
 
-    Attributes:
-        content: sha256 of the bytes of the text.
-        definitions: All statements at its top level but imports, in order.
-        aliases: {name: absolute names that imports anywhere in the module bind it to}.
-        stars: Absolute names of the modules of which it imports all names.
-        imports: Absolute names that may be modules, of the imports that run when the module is imported, in order.
-        unused: Names that it imports from other packages and does not use: these imports may be there for what they do.
-        data_files: Paths, relative to the package, that the module declares in `DATA_FILES`.
-    """
-
-    content: str
-    definitions: tuple[Definition, ...]
-    aliases: dict[str, tuple[str, ...]]
-    stars: tuple[str, ...]
+    content: str  # sha256 of the bytes of the text
+    definitions: tuple[Definition, ...]  # all statements at its top level but imports, in order
+    aliases: dict[str, tuple[str, ...]]  # {name: absolute names that imports anywhere in the module bind it to}
+    stars: tuple[str, ...]  # absolute names of the modules of which it imports all names
+    # Absolute names that may be modules, of the imports that run when the module is imported, in order
     imports: tuple[str, ...]
+    # Names that it imports from other packages and does not use: these imports may be there for what they do
     unused: tuple[str, ...]
-    data_files: tuple[str, ...]
+    data_files: tuple[str, ...]  # paths, relative to the package, that the module declares in `DATA_FILES`
 
 
 def parse(content: bytes, package: str, path: Path) -> Source:
-    """Parse the source text of a module.
-
-    Args:
-        content: The bytes of the module's file.
-        package: The package that relative imports start from: the one that the module is in, or is itself.
-        path: The module's file, for error messages.
-
-    Raises:
-        ConfigError: The text is not Python, or `DATA_FILES` is not a literal.
-    """
+    """Parse the source text of a module; relative imports start from `package`: the one that it is in, or is itself."""
     try:
         with source_snapshot.PARSING:
             tree = ast.parse(content, filename=str(path))
@@ -141,11 +115,7 @@ def parse(content: bytes, package: str, path: Path) -> Source:
 
 
 def as_names(value: Any, key: str) -> Sequence[str]:
-    """Return `value`, which is a name or a list of names, as a list of names.
-
-    Raises:
-        ConfigError: `value` is neither.
-    """
+    """Return `value`, which is a name or a list of names, as a list of names."""
     names = [value] if isinstance(value, str) else value
     if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
         return names
@@ -345,12 +315,7 @@ _PARSER = f"{sys.version} {hashlib.sha256(_TEXTS).hexdigest()}"
 
 
 class SourceCache:
-    """The parsed files of one package, by path and digest of the bytes.
-
-    Args:
-        path: The file of the cache; None keeps nothing.
-        root: The package's folder.
-    """
+    """The parsed files of one package in the folder `root`, by path and digest of the bytes."""
 
     def __init__(self, path: Path | None, root: Path) -> None:
         self._kept, self._root = KeptTable(path, _PARSER), root

@@ -39,11 +39,7 @@ class Store:
         return self.root / key[:2] / key
 
     def manifest(self, key: str) -> Manifest:
-        """Return the manifest of the entry `key`.
-
-        Raises:
-            ArtifactError: The store lacks it, or holds another entry in its place, or its manifest is damaged.
-        """
+        """Return the manifest of the entry `key`."""
         directory = self.entry(key)
         manifest = read_manifest(directory / MANIFEST_NAME)
         if manifest.key != key:

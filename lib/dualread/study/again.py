@@ -29,17 +29,9 @@ def reasons(manifest: Manifest, store: Store, *, dry_runs: bool = False, missing
     """Yield why an artifact below results/ would be made again, and everything that it is made from.
 
     Each artifact that would be, itself and not for its inputs alone, has a line, and below it one line per change.
-    Artifacts with the same changes share these lines: an edit of a module that all stages read has one reason.
-
-    Args:
-        manifest: The artifact.
-        store: The study's store.
-        dry_runs: Whether what a dry run planned counts where it is later than the last run.
-        missing: Whether an artifact that is not there has a line. Where it would be another one than was read, what was
-            made from it has a line in any case.
-
-    Raises:
-        ArtifactError: `manifest` is that of an entry of the store, or no plan of its study makes it.
+    Artifacts with the same changes share these lines: an edit of a module that all stages read has one reason. With
+    `dry_runs`, what a dry run planned counts where it is later than the last run. With `missing`, an artifact that is
+    not there has a line; where it would be another one than was read, what was made from it has a line in any case.
     """
     if manifest.place is None:
         raise ArtifactError(
@@ -119,11 +111,7 @@ def _inputs(output: str, plan: Plan) -> list[str]:
 
 
 def changes(output: str, plan: Plan, store: Store) -> Iterator[str]:
-    """Yield what differs between the artifact that is there and the one that its job would make.
-
-    Raises:
-        ArtifactError: Its MANIFEST.json is damaged.
-    """
+    """Yield what differs between the artifact that is there and the one that its job would make."""
     (stage, entry), path = plan.jobs[output], Path(output, MANIFEST_NAME)
     if not path.is_file():
         yield "is not there; it is made again if a job has to read it, or if its MANIFEST.json is given as a target"

@@ -24,6 +24,11 @@ class Run:
     actor: str
     seed: int | str
 
+    @property
+    def names(self) -> tuple[str, str, int | str]:
+        """The three names."""
+        return self.backbone, self.actor, self.seed
+
 
 def run_of(w: Any) -> dict[str, Any]:
     """Return the fields that say whose run a spec is about."""
@@ -36,14 +41,9 @@ def shard_fields(shard: Sequence[str]) -> Mapping[str, Any]:
 
 
 class ArtifactPaths:
-    """The paths of the artifacts of one study.
+    """The paths of the artifacts of one study, in the folder `root`.
 
-    Args:
-        study: The study.
-        shards: Its shards.
-        root: The folder of its artifacts.
-        source_of: Returns where the official files of a data set's split are.
-        repository: The folder to which folders in the study are relative.
+    `source_of` returns where the official files of a split are. Folders in the study are relative to the `repository`.
     """
 
     def __init__(
@@ -62,6 +62,10 @@ class ArtifactPaths:
     def at(self, *names: object) -> str:
         """Return the file of an artifact that Snakemake tracks; the artifact itself is the folder."""
         return "/".join((self._root, *map(str, names), MANIFEST_NAME))
+
+    def named(self, paths: Iterable[Sequence[object]]) -> dict[str, str]:
+        """Return artifacts by their paths, as inputs."""
+        return {"/".join(map(str, path)): self.at(*path) for path in paths}
 
     def of_actor(self, kind: str, w: Any, *names: str) -> str:
         """Return an artifact of an actor."""

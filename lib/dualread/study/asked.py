@@ -9,13 +9,7 @@ from dualread.schema.study import Config
 
 
 def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
-    """Return what is shown and asked, the same for generation and replay.
-
-    Args:
-        config: The study.
-        actor: Who is asked.
-        shard: (data set, split, condition), or (data set, split, condition, view).
-    """
+    """Return what is shown and asked of a shard or a view, the same for generation and replay."""
     dataset, split, condition = shard[:3]
     entry = config.conditions[condition]
     view = config.views[shard[3]] if len(shard) > 3 else None

@@ -19,11 +19,24 @@ from dualread.schema.data import plugin_and_settings
 from dualread.schema.study import Config
 from dualread.study import messages
 from dualread.study.checks import claim_contradictions, contradictions, missing_checkpoints, missing_files
-from dualread.study.references import unknown_references
+from dualread.study.references import unknown_references, value_at
 from dualread.study.selection import nothing_left, select, unknown_seeds, without_states
 from dualread.training.settings import training_settings
 
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page
+# By section: where its entries name a plugin, of which family, and where its settings are.
+_PLUGINS = {
+    "phantoms": {"format": ("writers", None)},
+    "datasets": {"loader": ("datasets", "settings")},
+    "backbones": {
+        "source.pretrain.architecture.name": ("architectures", None),
+        "source.pretrain.pool.name": ("corpora", "source.pretrain.pool.settings"),
+    },
+    "actors": {"training": ("training", "settings"), "reward": ("rewards", None), "contract": ("contracts", None)},
+    "conditions": {"contract": ("contracts", None)},
+    "views": {"measure.name": ("measures", "measure.settings"), "groups.grader": ("graders", None)},
+    "methods": {"reader": ("readers", "settings")},
+}
 
 
 def resolve(
@@ -34,19 +47,12 @@ def resolve(
     given: Mapping[str, Any] | None = None,
     with_plugins: bool = True,
 ) -> Config:
-    """Return the study that `config` describes, without what its `only` leaves out, after every check.
+    """Return the study that `config`, all files merged, describes, without what its `only` leaves out, after every
+    check.
 
-    Args:
-        config: All files of the study, merged.
-        source: The names of the files, for messages.
-        root: The folder that relative folders start from. Without it, folders of checkpoints are not looked for.
-        given: What of it follows --config on the command line.
-        with_plugins: Whether the classes `Settings` of plugins, also those of other packages, are run to check their
-            settings. Not for a study that a file of somebody else names.
-
-    Raises:
-        ConfigError: Something is unknown, missing or out of range. The message has a line per problem: where, what,
-            the value, what was expected.
+    Messages name the files as `source`, and --config for what is `given`. Without the folder that relative ones start
+    from, `root`, folders of checkpoints are not looked for. `with_plugins` runs the classes `Settings` of plugins, also
+    of other packages, to check their settings: not for a study that a file of somebody else names.
     """
     try:
         return _resolved(config, source, root, with_plugins)
@@ -150,58 +156,34 @@ def _unknown_plugins(config: Config) -> Iterator[str]:
 
 def _plugins(config: Config) -> Iterator[tuple[str, str, str, str, Mapping[str, Any] | None]]:
     """Yield (where, family, plugin, where its settings are, its settings) of every plugin that the study names."""
-    for name, phantom in config.phantoms.items():
-        yield f"phantoms.{name}.format", "writers", phantom.format, "", None
+    for section, plugins_of in _PLUGINS.items():
+        for name, entry in getattr(config, section).items():
+            for path, (family, place) in plugins_of.items():
+                if (plugin := value_at(entry, path)) is not None:
+                    settings = value_at(entry, place) if place else None
+                    yield f"{section}.{name}.{path}", family, plugin, f"{section}.{name}.{place}", settings
     for name, dataset in config.datasets.items():
-        where = f"datasets.{name}"
-        yield f"{where}.loader", "datasets", dataset.loader, f"{where}.settings", dataset.settings
         for key, family in (("spans", "spans"), ("labels", "claim_labels")) if dataset.claims else ():
-            plugin, settings = plugin_and_settings(getattr(dataset.claims, key))
-            yield f"{where}.claims.{key}", family, plugin, f"{where}.claims.{key}.{plugin}", settings
+            where, claims = f"datasets.{name}.claims.{key}", getattr(dataset.claims, key)
+            plugin, settings = plugin_and_settings(claims)
+            yield where, family, plugin, f"{where}.{plugin}", settings
     for name, backbone in config.backbones.items():
-        if pretrain := backbone.source.pretrain:
-            where, pool = f"backbones.{name}.source.pretrain", pretrain.pool
-            yield f"{where}.architecture.name", "architectures", pretrain.architecture.name, "", None
-            yield f"{where}.pool.name", "corpora", pool.name, f"{where}.pool.settings", pool.settings
+        where = f"backbones.{name}.training"
         if isinstance(rollouts := backbone.training.get("rollouts"), str):
-            where, settings = f"backbones.{name}.training", backbone.training.get("rollout_settings", {})
+            settings = backbone.training.get("rollout_settings", {})
             yield f"{where}.rollouts", "rollouts", rollouts, f"{where}.rollout_settings", settings
-    for name, actor in config.actors.items():
-        if actor.training is None:
-            continue
-        where = f"actors.{name}"
-        yield f"{where}.training", "training", actor.training, f"{where}.settings", actor.settings
-        for other, backbone in config.backbones.items() if actor.settings is not None else ():
-            both = training_settings(actor.settings or {}, backbone.training)
-            yield (
-                f"{where}.training",
-                "training",
-                actor.training,
-                f"backbones.{other}.training over {where}.settings",
-                both,
-            )
-        if actor.reward is not None:
-            yield f"{where}.reward", "rewards", actor.reward, "", None
+        for other, actor in config.actors.items():
+            if actor.training is not None and actor.settings is not None:
+                both = training_settings(actor.settings, backbone.training)
+                over = f"{where} over actors.{other}.settings"
+                yield f"actors.{other}.training", "training", actor.training, over, both
     engine = config.generation.engine
     yield "generation.engine", "generation", engine, "generation.settings", config.generation.settings
-    for section in ("actors", "conditions"):
-        for name, entry in getattr(config, section).items():
-            if entry.contract is not None:
-                yield f"{section}.{name}.contract", "contracts", entry.contract, "", None
     for section in ("conditions", "views"):
         for name, entry in getattr(config, section).items():
             if entry.image is not None:
                 where, (image, settings) = f"{section}.{name}.image", name_and_settings(entry.image)
                 yield where, "images", image, f"{where}.settings", settings
-    for name, view in config.views.items():
-        if view.measure is not None:
-            where = f"views.{name}.measure"
-            yield f"{where}.name", "measures", view.measure.name, f"{where}.settings", view.measure.settings
-        if view.groups is not None and view.groups.grader is not None:
-            yield f"views.{name}.groups.grader", "graders", view.groups.grader, "", None
-    for name, method in config.methods.items():
-        where = f"methods.{name}"
-        yield f"{where}.reader", "readers", method.reader, f"{where}.settings", method.settings
     for section in ("tables", "figures"):
         for name in getattr(config, section):
             yield f"{section}.{name}", section, name, "", None

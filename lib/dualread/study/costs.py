@@ -14,30 +14,16 @@ COSTS = Path(__file__).with_name("costs.yaml")
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedCost:
-    """A row of the table, for one backbone and one GPU.
+    """A row of the table, for one backbone and one GPU."""
 
-    Attributes:
-        value: Seconds per unit, or GB.
-        per: The unit of a time.
-        basis: Where it was measured, what it was scaled by, or that it was not measured.
-        row: The row itself.
-    """
-
-    value: float
-    per: str
-    basis: str
-    row: Mapping[str, Any]
+    value: float  # seconds per unit, or GB
+    per: str  # the unit of a time
+    basis: str  # where it was measured, what it was scaled by, or that it was not measured
+    row: Mapping[str, Any]  # the row itself
 
 
 class Costs:
-    """The table of measured costs, with a file laid over it whose own times come first.
-
-    Args:
-        over: A file of the same form; None for the table as it is.
-
-    Raises:
-        ConfigError: The file cannot be read.
-    """
+    """The table of measured costs, with a file laid over it whose own times come first."""
 
     def __init__(self, over: Path | None = None) -> None:
         table, changes = read(COSTS), {} if over is None else read(over)
@@ -51,14 +37,7 @@ class Costs:
     def time(
         self, stage: str, what: str, backbone: tuple[str, Mapping[str, Any]] | None = None, engine: str | None = None
     ) -> PlannedCost:
-        """Return the seconds per unit of the first row that fits.
-
-        Args:
-            stage: The stage.
-            what: The kind of items.
-            backbone: Name and entry of the backbone that does it; None where a core does it without a model.
-            engine: What generates or samples.
-        """
+        """Return the seconds per unit of the first row that fits; without a backbone (name, entry), those of a core."""
         rows = [
             row
             for row in self._table["times"]
@@ -118,11 +97,7 @@ def is_tiny(backbone: Mapping[str, Any]) -> bool:
 
 
 def parameters_of(name: str, backbone: Mapping[str, Any]) -> float:
-    """Return the number of parameters of a backbone that comes as a checkpoint.
-
-    Raises:
-        ConfigError: Its entry does not say it.
-    """
+    """Return the number of parameters of a backbone that comes as a checkpoint."""
     if "size" not in backbone:
         raise ConfigError(
             f"backbones.{name}.size: missing. A plan needs it for every backbone that is not pretrained by the"

@@ -22,11 +22,7 @@ _COPIED = 0.3  # seconds of a job that computes nothing
 
 
 class Display(logging.Filter):
-    """Stands before the handlers of Snakemake's log.
-
-    Attributes:
-        time_left: Estimates it.
-    """
+    """Stands before the handlers of Snakemake's log."""
 
     def __init__(
         self, expected: Callable[[], Mapping[str, float]], clock: Callable[[], float] = time.monotonic
@@ -142,11 +138,7 @@ def about(seconds: float) -> str:
 
 
 def listed(stats: Mapping[str, int]) -> str:
-    """Return the steps of a plan as text, in columns that are read from top to bottom.
-
-    Args:
-        stats: The number of jobs of each rule, and their "total".
-    """
+    """Return the steps of a plan, jobs by rule and their "total", as text in columns that are read downwards."""
     cells = [f"{rule} {n}" for rule, n in stats.items() if rule != "total"]
     width = max(map(len, cells), default=0) + _GAP
     n_columns = max(1, (_COLUMNS + _GAP - 2) // width)

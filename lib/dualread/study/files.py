@@ -18,32 +18,18 @@ from dualread.study.config import resolve
 
 
 def load(files: Sequence[Path], root: Path) -> Config:
-    """Return the study of `files`, laid over the repository's config.yaml in this order.
+    """Return the study of `files`, laid over the config.yaml of the repository `root` in this order.
 
     Folders of checkpoints are not looked for, because a forecast reads none of them.
-
-    Args:
-        files: The files that follow --configfile in a call of Snakemake.
-        root: The repository.
-
-    Raises:
-        ConfigError: A file is missing or holds no mapping, or the study is not valid.
     """
     return resolve(merged(files, root), source=", ".join(["config.yaml", *(file.name for file in files)]))
 
 
 def merged(files: Sequence[Path], root: Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the entries of the repository's config.yaml, and of `files` and `given` laid over it in this order.
+    """Return the entries of the config.yaml of the repository `root`, and of `files` and `given` laid over it in this
+    order.
 
     So what a file adds comes after what it is laid over. Snakemake's own merging has the entries of later files first.
-
-    Args:
-        files: The files that follow --configfile.
-        root: The repository.
-        given: What follows --config.
-
-    Raises:
-        ConfigError: A file is missing or holds no mapping.
     """
     config: dict[str, Any] = {}
     for changes in (*map(read, (root / "config.yaml", *files)), given or {}):
@@ -63,13 +49,10 @@ def selection(files: Sequence[Path], given: Mapping[str, Any] | None = None) -> 
 
 
 def changed_settings(planned: Mapping[str, Any], folder: Path) -> tuple[list[str], list[str]]:
-    """Return the files of a study, and a line per setting that differs from those that were planned last.
+    """Return the files of a study, and a line per setting that differs from those of its study.json, `planned`.
 
-    Where a study is stored and what a machine has is no setting of a result.
-
-    Args:
-        planned: The study's study.json.
-        folder: The results of the study. Snakemake ran, and found the files, two folders above.
+    Where a study is stored and what a machine has is no setting of a result. Snakemake ran, and found the files, two
+    folders above the results in `folder`.
     """
     files = list(planned.get("files", []))
     try:
@@ -88,11 +71,7 @@ def laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
 
 
 def read(file: Path) -> dict[str, Any]:
-    """Return the contents of a file of a study.
-
-    Raises:
-        ConfigError: The file is missing, is no YAML, or holds no mapping.
-    """
+    """Return the contents of a file of a study."""
     try:
         content = parsed(plain(file).read_bytes())
     except yaml.MarkedYAMLError as error:
@@ -111,10 +90,6 @@ def parsed(text: bytes) -> Any:
     """Return what a YAML text holds, in bounded time and memory.
 
     An alias stands for all of what it names, so that ten short lines can stand for a thousand million entries.
-
-    Raises:
-        ValueError: The text is too long, nested too deeply, or its aliases stand for too much.
-        yaml.YAMLError: It is no YAML, or a mapping has an entry twice, of which the last would count.
     """
     if len(text) > limits.YAML_BYTES:
         raise ValueError(f"it has {len(text)} bytes, expected at most {limits.YAML_BYTES}")

@@ -24,6 +24,7 @@ from dualread.digests import MANIFEST_NAME
 from dualread.store.code import SOURCES_NAME, job_digests
 from dualread.store.digest import content, replace_text
 from dualread.store.disk import explained
+from dualread.store.forked import ADDRESS
 from dualread.store.job import Entry
 from dualread.study.workflow import as_planned, plan_folder
 
@@ -34,29 +35,27 @@ Description = tuple[Mapping[str, str], Sequence[Mapping[str, Any]]]
 
 @dataclass(frozen=True, kw_only=True)
 class RuleJobs:
-    """The jobs of one rule; functions of a job's wildcards.
+    """The jobs of one rule; functions of a job's wildcards."""
 
-    Attributes:
-        workflow: The object of the running Snakefile.
-        stage: The stage of the rule.
-        describe: Returns a job's description for its wildcards.
-        environment: The stamp of the environment of the jobs; None for Snakemake's own.
-        store: The folder of the store.
-        results: The folder of the study's artifacts.
-        files: The job files that this plan has written, by wildcards.
-    """
+    workflow: Any  # the object of the running Snakefile
+    stage: str  # the stage of the rule
+    describe: Callable[[Any], Description]  # returns a job's description for its wildcards
+    environment: str | None  # the stamp of the environment of the jobs; None for Snakemake's own
+    store: str  # the folder of the store
+    results: str  # the folder of the study's artifacts
+    files: dict[tuple, Path] = field(default_factory=dict)  # the job files that this plan has written, by wildcards
+    known: dict[tuple, Description] = field(default_factory=dict)
 
-    workflow: Any
-    stage: str
-    describe: Callable[[Any], Description]
-    environment: str | None
-    store: str
-    results: str
-    files: dict[tuple, Path] = field(default_factory=dict)
+    def described(self, wildcards: Any) -> Description:
+        """Return a job's description, which is made once: Snakemake asks for its inputs and for each parameter."""
+        job = tuple(sorted(wildcards.items()))
+        if job not in self.known:
+            self.known[job] = self.describe(wildcards)
+        return self.known[job]
 
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the artifacts that a job reads and does not make itself."""
-        inputs, entries = self.describe(wildcards)
+        inputs, entries = self.described(wildcards)
         made = {f"{entry['output']}{_MANIFEST}" for entry in entries}
         paths = [*inputs.values(), *(path for entry in entries for path in entry["inputs"].values())]
         return list(dict.fromkeys(path for path in paths if path.endswith(_MANIFEST) and path not in made))
@@ -68,32 +67,31 @@ class RuleJobs:
 
     def entries(self, wildcards: Any) -> list[Entry]:
         """Return the artifacts that a job makes."""
-        inputs, entries = self.describe(wildcards)
+        inputs, entries = self.described(wildcards)
         return [Entry.of(entry, inputs) for entry in entries]
 
     def command(self, library: Path, *, on_gpus: bool) -> str:
-        """Return the command of the rule. Its messages go to the terminal and to the log.
+        """Return the command of the rule; its messages go to the terminal and to the log.
 
-        Args:
-            library: The folder of this checkout's library, which other environments find there.
-            on_gpus: Whether a job takes the GPUs that its resources ask for.
+        Other environments find this checkout's `library` there.
         """
-        program = f"{shlex.quote(sys.executable)} -m dualread.store.forked"
+        python = shlex.quote(sys.executable)
         if self.environment:
-            python = f"PYTHONPATH={shlex.quote(str(library))} {os.path.dirname(self.environment)}/bin/python"
-            program = f"{python} -m dualread.store.run"
+            place = f"PYTHONPATH={shlex.quote(str(library))} {ADDRESS}="  # no server has its packages
+            python = f"{place} {os.path.dirname(self.environment)}/bin/python"
         gpus = " --gpus {resources.gpu}" if on_gpus else ""
-        return f"{program} {self.stage} {{params.job}} --planned {{params.planned}} --log {{log:q}}{gpus}"
+        job = f"{self.stage} {{params.job}} --planned {{params.planned}} --log {{log:q}}{gpus}"
+        return f"{python} -m dualread.store.run {job}"
 
     def file(self, wildcards: Any) -> str:
         """Write the job file, unless it is there and whole, and give it the time of this plan; return its path.
 
         The command names the file: jobs outgrow what a command line may hold, and an error message prints the command.
         """
-        known = tuple(sorted(wildcards.items()))
-        if known in self.files and self.files[known].is_file():
-            return str(self.files[known])
-        inputs, entries = self.describe(wildcards)
+        job = tuple(sorted(wildcards.items()))
+        if job in self.files and self.files[job].is_file():
+            return str(self.files[job])
+        inputs, entries = self.described(wildcards)
         # One line per entry: with an indent, json is ten times as slow.
         head = json.dumps({"store": self.store, "inputs": inputs}, sort_keys=True)
         lines = ",\n".join(json.dumps(entry, sort_keys=True) for entry in entries)
@@ -106,24 +104,11 @@ class RuleJobs:
             os.utime(path)  # `dualread.study.again` reads the job that was planned last
         except OSError as error:
             sys.exit(f"\n{explained(error, Path(self.results))}")
-        self.files[known] = path
+        self.files[job] = path
         return str(path)
 
     def _planned(self, wildcards: Any) -> list[str]:
-        specs = [entry["spec"] for entry in self.describe(wildcards)[1]]
+        specs = [entry["spec"] for entry in self.described(wildcards)[1]]
         file, sources = Path(self.file(wildcards)).with_suffix(".planned"), Path(self.store, SOURCES_NAME)
         code, packages = as_planned(self.workflow, file, lambda: job_digests(self.stage, specs, sources))
         return [code, "-" if self.environment else packages]
-
-
-def once(describe: Callable[[Any], Description]) -> Callable[[Any], Description]:
-    """Return `describe`, called once per job: Snakemake asks for its inputs and for each of its parameters."""
-    known: dict[tuple, Description] = {}
-
-    def described(wildcards: Any) -> Description:
-        key = tuple(sorted(wildcards.items()))
-        if key not in known:
-            known[key] = describe(wildcards)
-        return known[key]
-
-    return described

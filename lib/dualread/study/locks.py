@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import IO
 
 from dualread.errors import ConfigError
-from dualread.store.record import HOST, is_alive
+from dualread.store.digest import read_json
+from dualread.store.partial import Lease
+from dualread.store.record import HOST
 
 TEMPORARY = "temporary"  # in Snakemake's folder: what is removed when a run ends, or when the next one begins
 
@@ -40,59 +42,27 @@ def free_dead_locks(folder: Path) -> IO[str]:
     return running
 
 
-def hold(results: Path) -> IO[str]:
-    """Hold the lock of a study's results until this process ends; the caller keeps the returned file open.
+def hold(results: Path) -> Lease:
+    """Hold the results of a study until this process ends.
 
     Snakemake locks its folder when it has planned, and --nolock switches that off. Of two runs at a time, one would
     plan with results that the other is about to replace.
-
-    Raises:
-        ConfigError: Another run holds it, or the folder cannot be written to.
     """
+    lease = Lease(results / "running.lease")
     try:
         results.mkdir(parents=True, exist_ok=True)
-        running = (results / "running").open("a+")
+        if lease.acquire():
+            atexit.register(lease.close)
+            return lease
     except OSError as error:
         raise ConfigError(f"{results}: cannot be written to ({error.strerror}). Make the folder writable.") from error
-    this_process = f"process {os.getpid()} on {HOST}"
-    try:
-        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        running.seek(0)
-        holder = running.read()
-        if holder != this_process:  # which reads the rules of a module once more for each `use rule`
-            running.close()
-            raise _at_work(results, holder) from None
-    except OSError:  # a file system without locks
-        running.close()
-        _hold_by_name(results, this_process)
-    else:
-        running.truncate(0)
-        running.write(this_process)
-        running.flush()
-    return running
-
-
-def _hold_by_name(results: Path, this_process: str) -> None:
-    """Hold a study's results by a file that only one process can create, and that goes when this process ends."""
-    file = results / "running.process"
-    holder = file.read_text() if file.exists() else ""
-    pid, _, host = holder.removeprefix("process ").partition(" on ")
-    if host == HOST and pid.isdecimal() and not is_alive(int(pid)):
-        file.unlink(missing_ok=True)
-    try:
-        with file.open("x") as held:
-            held.write(this_process)
-    except FileExistsError:
-        if (holder := file.read_text()) == this_process:
-            return
-        more = f" If it has ended, as after a kill on another machine, remove {file}."
-        raise _at_work(results, holder, more) from None
-    atexit.register(file.unlink, missing_ok=True)
-
-
-def _at_work(results: Path, holder: str, more: str = "") -> ConfigError:
-    return ConfigError(
-        f"{results}: another run of this study is at work here ({holder}), so nothing was started. Wait for it, or"
-        f" end it. To run another configuration at the same time, use a second checkout; both may have one store.{more}"
+    holder = {"pid": "?", "host": "?"}
+    with contextlib.suppress(OSError, ValueError, TypeError):  # it is being written, or has just ended
+        holder |= read_json(lease.path)
+    if (holder["pid"], holder["host"]) == (os.getpid(), HOST):
+        return lease  # the rules of a module are read once more for each `use rule`
+    raise ConfigError(
+        f"{results}: another run of this study is at work here (process {holder['pid']} on {holder['host']}), so"
+        " nothing was started. Wait for it, or end it; one that was killed elsewhere counts for ten minutes. To run"
+        " another configuration at the same time, use a second checkout; both may have one store."
     )

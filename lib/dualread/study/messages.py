@@ -35,14 +35,9 @@ _Path = tuple[str | int, ...]
 def problems_of(
     error: pydantic.ValidationError, config: Any, nulls: Collection[str], declared: type[Section], inside: str = ""
 ) -> Iterator[str]:
-    """Yield a line per problem that pydantic found, sorted by place.
+    """Yield a line per problem that pydantic found in `config`, which contradicts what is `declared`, sorted by place.
 
-    Args:
-        error: What pydantic found.
-        config: The config that it refused, or a part of it.
-        nulls: The dotted names of the null entries of the config's files, which count as missing.
-        declared: The declaration that `config` contradicts.
-        inside: The dotted name of `config`; empty for the whole config.
+    `inside` is the dotted name of `config` in the whole one, whose entries `nulls` are null, and count as missing.
     """
     problems = [(_path(details, config), details) for details in error.errors(include_url=False)]
     for path, details in sorted(problems, key=lambda problem: list(map(str, problem[0]))):

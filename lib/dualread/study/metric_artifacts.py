@@ -170,15 +170,11 @@ class MetricArtifacts(ArtifactPaths):
         """Whether confidences follow the known difficulty of drawn images, of the in-distribution test set."""
         shard = (self._shards.in_distribution, "test", "original")
         methods, runs = self._shards.methods_of(w.actor), self.runs([w.actor])
-        names = [("graded", run, shard) for run in runs]
-        names += [("predictions", run, (method,)) for run in runs for method in methods]
         inputs = {
             "truth": self.at("phantoms", self._study.datasets[shard[0]].source.phantom),
             "manifest": self.at("manifests", *shard[:2]),
-            **{
-                "/".join((kind, run.backbone, run.actor, str(run.seed), *rest)): self.of_actor(kind, run, *rest)
-                for kind, run, rest in names
-            },
+            **self.named(("graded", *run.names, *shard) for run in runs),
+            **self.named(("predictions", *run.names, method) for run in runs for method in methods),
         }
         spec = MeasureDifficultySpec(
             study=self._study.study,
@@ -229,9 +225,6 @@ class MetricArtifacts(ArtifactPaths):
             uncalibrated=tuple(name for name in methods if name in self._shards.uncalibrated) or None,
             subgroups=tuple(self._study.subgroups) if self._study.subgroups else None,
         )
-        predictions = {
-            f"predictions/{run.backbone}/{run.actor}/{run.seed}/{method}": self.of_actor("predictions", run, method)
-            for method in methods
-        }
+        predictions = self.named(("predictions", *run.names, method) for method in methods)
         inputs = {**self.answers(run, ("graded",), shards), **self.judged_pairs(run, shards), **predictions}
         return self.entry(self.of_actor("answers", run), spec, **inputs)

@@ -28,6 +28,7 @@ from dualread.store.disk import check_writable, explained
 from dualread.store.job import Entry, write_planned
 from dualread.store.layers import start_forkserver
 from dualread.store.manifest import Manifest
+from dualread.store.partial import Lease
 from dualread.store.place import STUDY_MARK, register, write_study
 from dualread.store.results import check_folders, repair, wrong_copies
 from dualread.store.store import Store
@@ -35,7 +36,7 @@ from dualread.study import workflow as insides
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.display import Display, failures
 from dualread.study.files import selection
-from dualread.study.jobs import Description, RuleJobs, once
+from dualread.study.jobs import Description, RuleJobs
 from dualread.study.locks import TEMPORARY, free_dead_locks, hold
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
@@ -52,11 +53,7 @@ _ENVIRONMENT = {
 
 
 def check(repository: Path, workflow: Any, snakemake_version: str) -> None:
-    """Refuse surroundings in which rules and library would not fit together, or Snakemake would fail.
-
-    Raises:
-        ConfigError: The library is not that of `repository`, or see `dualread.study.workflow`.
-    """
+    """Refuse surroundings in which rules and library would not fit together, or Snakemake would fail."""
     insides.check_version(snakemake_version)
     insides.check_insides(workflow, snakemake_version)
     insides.check_surroundings(Path.cwd())
@@ -69,12 +66,7 @@ def check(repository: Path, workflow: Any, snakemake_version: str) -> None:
 
 
 class StudyRun:
-    """One call of Snakemake for a study, or one job of it that runs elsewhere and reads the rules again.
-
-    Attributes:
-        exports: The shell command that comes before the command of each job.
-        first_line: What the copy of a table in tables/ begins with.
-    """
+    """One call of Snakemake for a study, or one job of it that runs elsewhere and reads the rules again."""
 
     def __init__(
         self,
@@ -84,15 +76,7 @@ class StudyRun:
         files: Sequence[Path] = (),
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take what Snakemake was asked for.
-
-        Args:
-            workflow: The object of the running Snakefile.
-            study: The study.
-            results: The folder of its artifacts.
-            files: The files that are laid over config.yaml.
-            given: What is laid over them.
-        """
+        """Take what Snakemake was asked for: `files` are laid over config.yaml, and `given` over them."""
         self._workflow, self._study, self._results = workflow, study, results
         self._selection = selection(files, given)
         noted = {"files": [os.path.relpath(file) for file in files], "given": dict(given or {})}
@@ -100,6 +84,7 @@ class StudyRun:
         # Taken before any rule gets hold of the study.
         self._noted = json.loads(json.dumps({**noted, "settings": study.as_mapping()}))
         selected = f" (a selection: {self._selection})" if self._selection else ""
+        # What the copy of a table in tables/ begins with.
         self.first_line = f"{STUDY_MARK}{study.study}{selected}"
         self._started = time.time()
         self._store = Store(Path(study.store))
@@ -109,7 +94,7 @@ class StudyRun:
         self._copies: dict[str, Mapping[str, str]] = {}
         self._others = {rule.name for rule in workflow.rules}  # of a workflow that uses this one as a module
         self._display: Display | None = None
-        self._locks: list[IO[str]] = []  # held until this process ends
+        self._locks: list[IO[str] | Lease] = []  # held until this process ends
         # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
         # its job again elsewhere.
         self._variables, machine = dict(_ENVIRONMENT), study.machine
@@ -118,14 +103,11 @@ class StudyRun:
         if machine.report_to is not None:
             self._variables |= {"DUALREAD_REPORT_TO": ",".join(machine.report_to), "DUALREAD_RESULTS": results}
         variables = {**self._variables, **({ASSIGNED: "1"} if workflow.remote_exec else {})}
+        # What comes before the command of each job.
         self.exports = f"export {' '.join(f'{name}={value}' for name, value in variables.items())}; "
 
     def before_planning(self) -> None:
-        """Share what this machine has among its jobs, and repair what was changed since the results were written.
-
-        Raises:
-            ArtifactError: A file is where a folder has to be, or a damaged result cannot be moved away.
-        """
+        """Share what this machine has among its jobs, and repair what was changed since the results were written."""
         insides.limit(self._workflow, "model_slots", model_slots(self._study.machine.model_job_memory_gb))
         if n_gpus := len(gpus()):
             insides.limit(self._workflow, "gpu", n_gpus)
@@ -152,7 +134,7 @@ class StudyRun:
         jobs = RuleJobs(
             workflow=self._workflow,
             stage=stage,
-            describe=once(describe),
+            describe=describe,
             environment=environment,
             store=self._study.store,
             results=self._results,
@@ -162,24 +144,13 @@ class StudyRun:
         return jobs
 
     def copies(self, rule: str, sources: Mapping[str, str], beside: Mapping[str, str] | None = None) -> list[str]:
-        """Return the outputs of a rule that copies files.
-
-        Args:
-            rule: The rule.
-            sources: The source of each output, both with wildcards.
-            beside: Further copies, which may be there or not.
-        """
+        """Return the outputs of a rule that copies their `sources`, all with wildcards; `beside` may be there."""
         if name := insides.name_in(self._workflow, rule):
             self._copies[name] = {**sources, **(beside or {})}
         return list(sources)
 
     def plan(self, first: Callable[[], Collection[str]], **known: Collection[str]) -> None:
-        """Let Snakemake plan what has to be made.
-
-        Args:
-            first: Returns what `begin` lets go before other files.
-            known: The files that people ask for, by what they are.
-        """
+        """Let Snakemake plan; `first` returns what `begin` lets go before others, `known` has what people ask for."""
 
         def check() -> None:
             for target in insides.unknown_targets(self._workflow):
@@ -199,15 +170,12 @@ class StudyRun:
             seconds = seconds_of_jobs(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
             return {rule: seconds[jobs.stage] for rule, jobs in self._rules.items() if jobs.stage in seconds}
 
-        if not insides.is_module(self._workflow):
-            insides.plan_with(self._workflow, check, self._outdated)
-            if self._workflow.is_main_process:
-                self._display = Display(seconds_by_rule)
-                self._display.show()
-            return
         rules = {rule.name for rule in self._workflow.rules} - self._others
         hooks = {"onstart": lambda: self.begin(first()), "onerror": self.end_failed, "onsuccess": self.end}
         insides.plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
+        if self._workflow.is_main_process and not insides.is_module(self._workflow):
+            self._display = Display(seconds_by_rule)
+            self._display.show()
 
     def _outdated(self) -> list[str]:
         """Return the files of this run that are there and are not what would be made now."""
@@ -258,7 +226,7 @@ class StudyRun:
         forked = {rule: jobs.stage for rule, jobs in self._rules.items() if not jobs.environment}
         hooks = {} if self._planned is None else {"is_found": self._planned.is_found}
         start_forkserver(
-            insides.jobs_here(self._workflow, forked), sources, insides.job_environment(self._variables), **hooks
+            insides.jobs_here(self._workflow, forked), sources, {**insides.ONE_THREAD, **self._variables}, **hooks
         )
 
     def end_failed(self) -> None:

@@ -96,11 +96,7 @@ def given(config: Config) -> list[str]:
 
 
 def left_out(config: Config) -> Mapping[str, str]:
-    """Return the reason for each method that judges given answers and reads what these lack.
-
-    Args:
-        config: A study with all its methods.
-    """
+    """Return the reason for each method of a whole study that judges given answers and reads what these lack."""
     reasons: dict[str, str] = {}
     for name, method in config.methods.items():  # parents come before their children
         if method.actor not in given(config):

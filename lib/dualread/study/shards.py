@@ -25,12 +25,8 @@ ShardOrView = tuple[str, ...]
 class StudyShards:
     """The shards of one study and who needs them.
 
-    Attributes:
-        in_distribution: The data set that actors and readers are fitted on.
-        base: The actor that is the backbone as it comes; None where all answers are given.
-        given: Actors whose answers are given.
-        answering: Actors that a method reads; nothing needs the answers of others.
-        uncalibrated: Methods that give scores alone, and the split of which a replay says how states are read.
+    Actors and readers are fitted on the data set that is `in_distribution`. Methods that are `uncalibrated` give scores
+    alone; of their split, a replay says how states are read.
     """
 
     def __init__(self, config: Config, uncalibrated: Mapping[str, str] | None = None) -> None:
@@ -38,8 +34,10 @@ class StudyShards:
         entries = {name: "test" for name, method in config.methods.items() if method.uncalibrated}
         self.uncalibrated = {**entries, **(uncalibrated or {})}
         self.in_distribution = next(name for name, dataset in config.datasets.items() if dataset.id)
+        # The backbone as it comes; None where all answers are given.
         self.base = next((name for name, actor in config.actors.items() if actor.is_base), None)
         self.given = given(config)
+        # Those that a method reads; nothing needs the answers of others.
         self.answering = [actor for actor in config.actors if self.methods_of(actor)]
 
     # --- Actors and methods
@@ -98,14 +96,8 @@ class StudyShards:
         return self._config.methods[transfer.method if transfer else method].parents
 
     def reads(self, method: str, what: str) -> Any:
-        """Return what the reader of a method, or a reader that it builds on, declares as `what`.
-
-        Args:
-            method: A method.
-            what: FEATURES or FITTED_ON, see `dualread.readers.declarations`.
-
-        Returns:
-            The declared value; None or empty if none of the readers declares one.
+        """Return the FEATURES or FITTED_ON that a method's reader, or one that it builds on, declares; empty if none
+        does.
         """
         if what == "FITTED_ON" and (method in self.uncalibrated or self._config.methods[method].transfer):
             return None

@@ -34,26 +34,14 @@ class SplitSize:
 
 
 class Sizes:
-    """The sizes of a study's data sets.
-
-    Args:
-        config: A validated config.
-        results: The folder results/<study>, which may hold manifests already.
-        root: The folder of the repository, from which relative folders start.
-        files: The config files of the study, for commands in error messages.
-    """
+    """The sizes of a study's data sets; `results` may hold manifests already, and errors name the study's `files`."""
 
     def __init__(self, config: Mapping[str, Any], results: Path, *, root: Path, files: Sequence[Path] = ()) -> None:
         self._config, self._results, self._root, self._files = config, results, root, files
         self._known: dict[tuple[str, str], SplitSize] = {}
 
     def of(self, dataset: str, split: str) -> SplitSize:
-        """Return the size of one split.
-
-        Raises:
-            ConfigError: The number of questions is not known.
-            DataError: The data set's files cannot be read, or hold rows that cannot be asked.
-        """
+        """Return the size of one split."""
         if (dataset, split) not in self._known:
             self._known[dataset, split] = self._count(dataset, split)
         return self._known[dataset, split]

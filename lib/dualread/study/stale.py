@@ -8,6 +8,7 @@ before each run. What depends on an artifact that is made again is looked up in 
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from dualread.digests import MANIFEST_NAME, artifact_digest
@@ -24,15 +25,9 @@ _UNKNOWN = ""  # the digest of an input that has to be made before it can be kno
 
 
 class Plan:
-    """What the jobs of a study would make now.
+    """What the jobs of a study, stage and entry by the directory of an artifact, would make now.
 
-    Args:
-        jobs: Stage and entry of the job that makes an artifact, by the artifact's directory.
-        store: The study's store.
-        made: The artifacts that are there, by directory, if they have been read already.
-
-    Attributes:
-        stat_cache: Digests of raw files, so that none is read twice.
+    Artifacts that have been read already are `made`. No raw file is read twice (`stat_cache`).
     """
 
     def __init__(
@@ -43,9 +38,8 @@ class Plan:
         self._index = library(store.root / SOURCES_NAME)
         self.stat_cache = StatCache(store.root / "stat-cache.json")
         self._made: dict[str, Manifest | None] = {**(made or {})}
-        self._shown: dict[str, Manifest | None] = {}
-        self._missing: dict[tuple[str, str], str] = {}
-        self._raw: dict[str, str] = {}
+        for name in ("shown", "_digest_of_missing", "_raw_digest"):
+            setattr(self, name, cache(getattr(self, name)))
 
     def stale(self) -> list[str]:
         """Return the directories of the artifacts that are there and would be made from something else now."""
@@ -64,10 +58,7 @@ class Plan:
     def action(self, output: str, earlier: Manifest | None) -> Action:
         """Return what an artifact would be made from now.
 
-        Args:
-            output: The artifact's directory.
-            earlier: The artifact that was made in this place. It says which packages another environment had, and what
-                an input was that is not there.
+        The `earlier` one in its place says which packages another environment had, and what a missing input was.
         """
         stage, entry = self.jobs[output]
         roots = stage_roots(stage, entry.spec)
@@ -94,12 +85,6 @@ class Plan:
 
     def shown(self, output: str) -> Manifest | None:
         """Return what the run will show in a place; None if it has to be computed, or depends on what has to be."""
-        if output not in self._shown:
-            self._shown[output] = self._looked_up(output)
-        return self._shown[output]
-
-    def _looked_up(self, output: str) -> Manifest | None:
-        """Look an artifact up as its job will."""
         entry, digests = self.jobs[output][1], {}
         for name, path in entry.inputs.items():
             if path.name == MANIFEST_NAME and (read := str(path.parent)) in self.jobs:
@@ -118,11 +103,7 @@ class Plan:
         return now.key == made.key
 
     def is_stale(self, output: str) -> bool:
-        """Return whether an artifact is there and would be made from something else now.
-
-        Raises:
-            ConfigError: A module that its spec names is not there.
-        """
+        """Return whether an artifact is there and would be made from something else now."""
         made = self.made(output)
         return made is not None and not self.holds(self.action(output, made), made, self.jobs[output][1])
 
@@ -136,9 +117,7 @@ class Plan:
         key, digest = "", _UNKNOWN
         if earlier:
             key, digest = earlier.input_keys.get(name, ""), earlier.action.inputs.get(name, _UNKNOWN)
-        if (output, key) not in self._missing:
-            self._missing[output, key] = self._digest_of_missing(output, key, digest)
-        return self._missing[output, key]
+        return self._digest_of_missing(output, key, digest)
 
     def _digest_of_missing(self, output: str, key: str, digest: str) -> str:
         """Return the digest of a missing artifact, if its job would make the entry `key`, or finds its own."""
@@ -156,10 +135,8 @@ class Plan:
         return self._store.find(key) if key else None
 
     def _raw_digest(self, path: Path) -> str:
-        if str(path) not in self._raw:
-            try:
-                directory = artifact_directory(path)
-                self._raw[str(path)] = artifact_digest(directory) if directory else raw_digest(path, self.stat_cache)
-            except ArtifactError as error:
-                self._raw[str(path)] = str(error)  # the job says it
-        return self._raw[str(path)]
+        try:
+            directory = artifact_directory(path)
+            return artifact_digest(directory) if directory else raw_digest(path, self.stat_cache)
+        except ArtifactError as error:
+            return str(error)  # the job says it

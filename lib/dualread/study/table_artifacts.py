@@ -110,12 +110,8 @@ class TableArtifacts(ArtifactPaths):
 
     def _of_groups(self, methods: Sequence[str]) -> dict[str, str]:
         """Return the metrics of groups of some methods."""
-        paths = [
-            ("subgroups", run.backbone, run.actor, str(run.seed), method)
-            for method in methods
-            for run in self.runs([self._study.methods[method].actor])
-        ]
-        return {"/".join(path): self.at(*path) for path in paths}
+        runs = ((method, run) for method in methods for run in self.runs([self._study.methods[method].actor]))
+        return self.named(("subgroups", *run.names, method) for method, run in runs)
 
     def _tested(self, datasets: Sequence[str]) -> dict[str, str]:
         """Return the manifests of the test sets of some data sets, which say what is resampled."""
@@ -130,10 +126,10 @@ class TableArtifacts(ArtifactPaths):
             for method in shown["methods"]:
                 actor = self._study.methods[method].actor
                 for seed in self._shards.seeds(backbone, actor)[:n_seeds]:
-                    run = (backbone, actor, str(seed))
+                    run = (backbone, actor, seed)
                     paths = [("predictions", *run, method), *(("graded", *run, *shard) for shard in shards)]
                     paths += [("claims", *run, *shard[:2]) for shard in shards if self._shards.has_claims(shard[0])]
-                    inputs |= {"/".join(path): self.at(*path) for path in paths}
+                    inputs |= self.named(paths)
         return inputs
 
     def _layout(self, table: str, reads: str) -> Layout:

@@ -30,50 +30,29 @@ _MINUTES = 30  # the limit of a cluster's job is a multiple of it
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """The work of one kind that jobs of one stage do.
+    """The work of one kind that jobs of one stage do."""
 
-    Attributes:
-        stage: The stage.
-        what: The kind of items: answers, samples, completions, ...
-        backbone: The backbone that does it; None for a core without a model.
-        jobs: Number of jobs; 0 if another row of the stage counts them.
-        items: Number of items.
-        seconds: Seconds of one core, or of all GPUs together.
-        gpus: Number of GPUs of a job.
-        basis: Where the time was measured, or that it was not; empty if it is not estimated.
-    """
-
-    stage: str
-    what: str
-    backbone: str | None = None
-    jobs: int = 0
-    items: int = 0
-    seconds: float = 0.0
-    gpus: int = 0
-    basis: str = ""
+    stage: str  # the stage
+    what: str  # the kind of items: answers, samples, completions,
+    backbone: str | None = None  # the backbone that does it; None for a core without a model
+    jobs: int = 0  # number of jobs; 0 if another row of the stage counts them
+    items: int = 0  # number of items
+    seconds: float = 0.0  # seconds of one core, or of all GPUs together
+    gpus: int = 0  # number of GPUs of a job
+    basis: str = ""  # where the time was measured, or that it was not; empty if it is not estimated
 
 
 class PlannedStudy:
-    """A study, with what all parts of a forecast need.
-
-    Attributes:
-        config: A validated config, as plain mappings.
-        typed: The same config, typed.
-        shards: Its shards.
-        sizes: The sizes of its data sets.
-        costs: The table of costs.
-        root: The folder of the repository.
-        opened: The backbones that are opened here, and not run by a service.
-        trained: The actors that the workflow trains and that a method or a figure needs.
-        needs_base: Whether the untrained base answers questions or is the start of a training.
-    """
+    """A study (`config` has plain mappings, `typed` is typed), with what all parts of a forecast need."""
 
     def __init__(self, config: Config, costs: Costs, *, root: Path, results: Path, files: Sequence[Path] = ()) -> None:
         self.config, self.typed, self.costs, self.root = config.as_mapping(), config, costs, root
         self.shards, self.sizes = StudyShards(config), Sizes(self.config, results, root=root, files=files)
         backbones, actors, figures = self.config["backbones"], self.config["actors"], self.config.get("figures", {})
+        # Those that are opened here, and not run by a service.
         self.opened = {name: entry for name, entry in backbones.items() if "service" not in entry["source"]}
         needed = {*self.shards.answering, *(actor for figure in figures.values() for actor in figure.get("actors", []))}
+        # By the workflow, for a method or a figure.
         self.trained = [name for name in actors if "training" in actors[name] and name in needed]
         self.needs_base = bool(self.trained) or self.shards.base in self.shards.answering
 

@@ -28,18 +28,17 @@ OLDEST, TOO_NEW = (9, 27), (10,)
 # Without these, results could be made from something else than the study says.
 _NEEDED = ("_prepare_dag", "is_main_process", "output_settings", "dag_settings", "execution_settings", "rules")
 # What Snakemake sets to the number of a job's threads.
-_THREADS = (
-    *("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
-    *("MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
+ONE_THREAD = dict.fromkeys(
+    (
+        *("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
+        *("MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
+    ),
+    "1",
 )
 
 
 def check_version(version: str) -> None:
-    """Refuse a Snakemake that is older than what this module was written for, or of another major version.
-
-    Raises:
-        ConfigError: The version is below `OLDEST`, or not below `TOO_NEW`.
-    """
+    """Refuse a Snakemake that is older than what this module was written for, or of another major version."""
     version_number = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if not OLDEST <= version_number < TOO_NEW:
         oldest = ".".join(map(str, OLDEST))
@@ -50,11 +49,7 @@ def check_version(version: str) -> None:
 
 
 def check_insides(workflow: Any, version: str) -> None:
-    """Refuse a Snakemake that lacks something without which a result could be out of date.
-
-    Raises:
-        ConfigError: An inside is not where Snakemake 9.27 has it.
-    """
+    """Refuse a Snakemake that lacks something without which a result could be out of date."""
     if missing := [name for name in _NEEDED if not hasattr(workflow, name)]:
         raise ConfigError(
             f"snakemake {version}: has no `Workflow.{missing[0]}`, which decides what is made again"
@@ -84,13 +79,7 @@ def asked_for(workflow: Any, config: Mapping[str, Any]) -> tuple[list[Path], Map
     """Return what is laid over config.yaml: the files that follow --configfile, and what else is given.
 
     A module gets all from the `config:` of its `module` statement; the command line is about the other workflow.
-
-    Args:
-        workflow: The object of the running Snakefile.
-        config: Its configuration, as Snakemake has it before any file is read.
-
-    Raises:
-        ConfigError: A module has other paths, which the descriptions of its jobs do not have.
+    `config` is that which Snakemake has before any file is read.
     """
     if not is_module(workflow):
         return workflow.overwrite_configfiles, workflow.config_settings.config
@@ -114,14 +103,7 @@ def name_in(workflow: Any, rule: str) -> str | None:
 
 
 def check_surroundings(folder: Path) -> None:
-    """Refuse surroundings in which Snakemake would end with lines of its own code.
-
-    Args:
-        folder: Where Snakemake runs, and keeps its records.
-
-    Raises:
-        ConfigError: The folder cannot be written to, or the user has no name.
-    """
+    """Refuse a folder for Snakemake's records, or a user, with which it would end with lines of its own code."""
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigError(
             f"{folder}: cannot be written to by this user. Snakemake keeps its records there (.snakemake), and results"
@@ -263,15 +245,6 @@ def jobs_here(workflow: Any, stages: Mapping[str, str]) -> list[tuple[str, Path]
     return []
 
 
-def job_environment(exported: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that each job of one thread has, besides those of Snakemake's process.
-
-    Args:
-        exported: What the prefix of every command exports.
-    """
-    return {**dict.fromkeys(_THREADS, "1"), **exported}
-
-
 def unknown_targets(workflow: Any) -> list[str]:
     """Return the files that this call names (targets, --until, ...) and that are neither there nor made by any rule."""
     if not workflow.is_main_process or is_module(workflow):
@@ -309,15 +282,9 @@ def plan_with(
     """Have Snakemake call `check` before it plans, and make the files again that `find` returns if this run needs them.
 
     Its own reasons besides missing files and times are switched off: what it remembers of settings and code can be
-    wrong, and a job that runs for nothing makes all that depends on it run.
-
-    Args:
-        workflow: The object of the running Snakefile.
-        check: Called once, before anything is planned.
-        find: Returns files of this run.
-        rules: If this is a module, the names of its rules; of other rules, all reasons stay.
-        hooks: If this is a module, what is done besides at "onstart", "onsuccess" and "onerror" of the workflow, which
-            ignores these sections of a module.
+    wrong, and a job that runs for nothing makes all that depends on it run. If this is a module, all reasons of others
+    than its `rules` stay, and `hooks` has what is done besides at the "onstart", "onsuccess" and "onerror" of the
+    workflow, which ignores these sections of a module.
     """
     prepare, module = workflow._prepare_dag, is_module(workflow)
 
