@@ -12,7 +12,7 @@ from _training import SEEN, train, visual_dependence
 from _wrong_models import wrong_models
 from PIL import Image
 
-from dualread.artifacts.tables import from_rows, read_parts, read_table, write_parts
+from dualread.artifacts.tables import read_parts, read_table, write_rows
 from dualread.models import prompts
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.encode import Encoder
@@ -191,7 +191,7 @@ def _committed(rehearsal: Rehearsal) -> Path:
         }
         for question in read_asked(rehearsal.asked(), {"manifest": rehearsal.manifest()})
     ]  # fmt: skip
-    write_parts(out, from_rows(rows, GENERATIONS), GENERATIONS)
+    write_rows(out, rows, GENERATIONS)
     return out
 
 

@@ -313,7 +313,7 @@ def retrained(deviation: float, n: int, found: Found) -> None:
     for _ in range(n):
         noise = {f"{m}{k}": float(np.exp(deviation * rng.standard_normal())) for m in "ab" for k in range(3)}
         table = read_frame(pl.DataFrame(answers(design, rng, noise)[0]), "simulated")
-        [cells] = evaluation_data(checked(table, ANSWERS, TableOptions()))
+        [cells] = evaluation_data(checked(table, TableOptions().reading(ANSWERS)))
         of_all = measure(cells, replicates=REPLICATES, seed=0)
         place = {"backbone": pl.lit(""), "dataset": pl.lit(""), "split": pl.lit("test")}
         runs = of_all.metrics.filter(pl.col("method") != "blind").with_columns(

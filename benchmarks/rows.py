@@ -54,7 +54,7 @@ import numpy as np
 import polars as pl
 
 import dualread
-from dualread.artifacts.tables import read_table, write_parts, write_table
+from dualread.artifacts.tables import read_table, write_rows, write_table
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.datasets.table import Settings, load_rows
 from dualread.data.questions.audit import refuse_broken
@@ -177,7 +177,7 @@ def _answers(folder: Path, condition: str) -> None:
         **{"token_ids": pl.lit([7] * 20), "token_log_probs": pl.lit([-0.5] * 20)},
     }
     made = frame.with_columns(**columns).select(pl.col(k).cast(v.dtype) for k, v in GENERATIONS.columns.items())
-    write_parts(_new(folder / "generations" / condition), made, GENERATIONS)
+    write_rows(_new(folder / "generations" / condition), made.iter_rows(named=True), GENERATIONS)
 
 
 def score(folder: Path) -> Step:
