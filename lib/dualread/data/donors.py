@@ -68,7 +68,12 @@ def pair(manifest: pl.DataFrame, match_on: Sequence[str], role: str | None = Non
         eligible, rule = candidates.eligible(manifest, match_on, role), _rule(match_on, role)
         rows, groups, n_large = candidates.groups_of(eligible, match_on)
         matches = np.array([match for group in groups for match in group.pairs()], dtype=np.int64).reshape(-1, 3)
-        pairs, rule = _table(rows, *matches.T), rule + _of_large(n_large)
+        sources, donors, n_candidates = matches.T
+        source = rows[sources].select("sample_id", "question_key", source_image_id="image_id")
+        donor = rows[donors].select(donor_sample_id="sample_id", donor_image_id="image_id")
+        pairs = pl.concat([source, donor], how="horizontal")
+        pairs = pairs.with_columns(n_candidates=pl.Series(n_candidates, dtype=pl.Int32)).select(list(PAIRS.columns))
+        rule += _of_large(n_large)
     if role is not None and pairs.is_empty():
         known = ", ".join(sorted(set(manifest["image_roles"].explode().drop_nulls()))) or "none"
         raise DataError(
@@ -102,14 +107,6 @@ def _of_large(n_groups: int) -> str:
         return ""
     groups = f"{n_groups} group{'s' * (n_groups > 1)} of more than {candidates.LARGEST_COMPARED:,} questions"
     return f"; in {groups}, the next candidate by sha256 of its id"
-
-
-def _table(rows: pl.DataFrame, sources: np.ndarray, donors: np.ndarray, counts: np.ndarray) -> pl.DataFrame:
-    """Return the pairs from places in `rows`, which need not be sorted."""
-    source = rows[sources].select("sample_id", "question_key", source_image_id="image_id")
-    donor = rows[donors].select(donor_sample_id="sample_id", donor_image_id="image_id")
-    pairs = pl.concat([source, donor], how="horizontal")
-    return pairs.with_columns(n_candidates=pl.Series(counts, dtype=pl.Int32)).select(list(PAIRS.columns))
 
 
 def _audit(rule: str, manifest: pl.DataFrame, eligible: pl.DataFrame, counts: pl.Series) -> pl.DataFrame:

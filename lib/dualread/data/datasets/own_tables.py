@@ -177,7 +177,11 @@ def unfolded(lines: Sequence[OwnRow]) -> list[OwnRow]:
     NaN is null.
     """
     columns = dict.fromkeys(name for line in lines for name in line.record)
-    made = [replace(line, record={name: _without_nan(value) for name, value in line.record.items()}) for line in lines]
+    made = []
+    for line in lines:
+        values = line.record.items()
+        record = {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in values}
+        made.append(replace(line, record=record))
     if (letters := _option_columns(columns)) is not None:
         made = [_gathered(line, letters, "options") for line in made]
     if not columns.keys().isdisjoint(_CONVERSATIONS):
@@ -287,10 +291,6 @@ def with_images(lines: Sequence[OwnRow]) -> list[OwnRow]:
             )
     refuse(problems)
     return [_gathered(line, columns, "image") for line in lines]
-
-
-def _without_nan(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _listed(value: Any) -> list[Any]:

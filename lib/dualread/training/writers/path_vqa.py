@@ -48,13 +48,10 @@ def _rows(chosen: list[base.Case], hospital: base.Hospital, split: str) -> list[
     rng = base.random(hospital, "rows", split)
     rows = []
     for case in chosen:
-        image = {"bytes": _image(case, hospital), "path": None}
+        picture = base.picture(case, hospital)
+        content = base.jpeg(picture.convert("CMYK") if case.image_id % _CMYK == 0 else picture)
+        image = {"bytes": content, "path": None}
         for question in base.pick(base.questions(case, WORDING), hospital.questions_per_image, rng):
             rows.append({"image": image, "question": question.question.lower(), "answer": question.answer})
     up_to_case = {**rows[0], "answer": rows[0]["answer"].upper()}
     return [*rows, *rows[:_REPEATED], up_to_case]
-
-
-def _image(case: base.Case, hospital: base.Hospital) -> bytes:
-    image = base.picture(case, hospital)
-    return base.jpeg(image.convert("CMYK") if case.image_id % _CMYK == 0 else image)
