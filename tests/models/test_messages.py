@@ -96,9 +96,9 @@ REPLAYED = pl.DataFrame(
 )
 
 
-def trainer(value: float) -> tuple[np.ndarray, _reference.Reference]:
-    """What a trainer says about one token, and what the plain model does."""
-    return np.array([value]), _reference.Reference(exact=np.array([-1.0]), rounded=np.array([-1.25]))
+def trained(value: float) -> partial:
+    """What a trainer says about one token, beside the plain model, exact and rounded."""
+    return partial(_reference.check, *([np.array([log_prob])] for log_prob in (value, -1.0, -1.25)))
 
 
 CASES = {
@@ -121,8 +121,8 @@ CASES = {
     "neither steps nor passes": partial(settings(steps=None).steps_over, 10),
     "a step that is no whole number of passes": partial(_arguments._batches, settings(completions_per_pass=3)),
     # rounding .25 nats, and 3 * .25 + .0001 is the bound
-    "a trainer of another model": partial(_reference.check, [trainer(-1.76)]),
-    "a trainer of no number": partial(_reference.check, [trainer(np.nan)]),
+    "a trainer of another model": trained(-1.76),
+    "a trainer of no number": trained(np.nan),
     "rollouts of another model": partial(_rollouts.check, 0.031, 10, 0.01, 7),
 }
 

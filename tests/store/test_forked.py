@@ -49,7 +49,9 @@ class Served:
         self.library, self.root = library, library.root
         (self.root / "job.json").write_text(json.dumps(self._job("Hello")))
         # Another value than in the environment of the tests would keep jobs from being forked.
+        # PS1 is dropped by bash, through which jobs are started.
         self.variables = {**library.environment(), "OMP_NUM_THREADS": "1"}
+        self.variables.pop("PS1", None)
         with (self.root / "head.log").open("w") as log:
             self.head = subprocess.Popen(
                 [sys.executable, "-c", _HEAD],
