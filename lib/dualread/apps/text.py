@@ -1,4 +1,4 @@
-"""What several verbs print or write: tables with aligned columns, sizes, pages, and tables as files."""
+"""What several verbs read, print or write: NAME=VALUE options, aligned columns, sizes, pages, and tables as files."""
 
 import json
 import os
@@ -41,7 +41,7 @@ class EscapedStdout:
 
 
 def named_values(option: str, words: Sequence[str], kind: Callable[[str], Any] = str) -> dict[str, Any]:
-    """Return {name: value} from words such as "question=Frage", each name once."""
+    """Return {name: value} from words such as "question=Frage", each name once; `kind` makes a value of its text."""
     values: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -55,7 +55,7 @@ def named_values(option: str, words: Sequence[str], kind: Callable[[str], Any] =
 
 
 def check_repository() -> None:
-    """Refuse another working folder than that of the repository, where Snakemake runs."""
+    """Refuse a current folder that is not the repository's, where Snakemake runs."""
     if not Path("config.yaml").is_file():
         raise ConfigError(
             f"{Path.cwd()}: no config.yaml here. Change to the folder of the repository, where snakemake runs, and run"
