@@ -45,8 +45,10 @@ def named_values(option: str, words: Sequence[str], kind: Callable[[str], Any] =
     values: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not (name and equals and value) or name in values:
-            raise ConfigError(f"{option} {word}: expected NAME=VALUE, each name once.")
+        if not (name and equals and value):
+            raise ConfigError(f"{option} {word}: expected NAME=VALUE.")
+        if name in values:
+            raise ConfigError(f"{option} {word}: {name}={values[name]} is there, too. Give each name once.")
         try:
             values[name] = kind(value)
         except ValueError as error:
