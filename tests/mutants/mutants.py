@@ -474,8 +474,8 @@ MUTANTS = (
     Mutant(
         "a request whose completions fail together breaks the server",
         "apps/serve/service.py",
-        "if (request := self._running.get(event.name)) is None:",
-        "if (request := self._running[event.name]) is None:",
+        "request = self._running.get(event.name)",
+        "request = self._running[event.name]",
         ("apps/serve/service/test_service.py",),
     ),
     Mutant(

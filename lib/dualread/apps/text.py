@@ -1,4 +1,4 @@
-"""What several verbs print or write: tables with aligned columns, sizes, pages, and tables as files."""
+"""What several verbs read, print or write: NAME=VALUE options, aligned columns, sizes, pages, and tables as files."""
 
 import json
 import os
@@ -41,12 +41,14 @@ class EscapedStdout:
 
 
 def named_values(option: str, words: Sequence[str], kind: Callable[[str], Any] = str) -> dict[str, Any]:
-    """Return {name: value} from words such as "question=Frage", each name once."""
+    """Return {name: value} from words such as "question=Frage", each name once; `kind` makes a value of its text."""
     values: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not (name and equals and value) or name in values:
-            raise ConfigError(f"{option} {word}: expected NAME=VALUE, each name once.")
+        if not (name and equals and value):
+            raise ConfigError(f"{option} {word}: expected NAME=VALUE.")
+        if name in values:
+            raise ConfigError(f"{option} {word}: {name}={values[name]} is there, too. Give each name once.")
         try:
             values[name] = kind(value)
         except ValueError as error:
@@ -55,7 +57,7 @@ def named_values(option: str, words: Sequence[str], kind: Callable[[str], Any] =
 
 
 def check_repository() -> None:
-    """Refuse another working folder than that of the repository, where Snakemake runs."""
+    """Refuse a current folder that is not the repository's, where Snakemake runs."""
     if not Path("config.yaml").is_file():
         raise ConfigError(
             f"{Path.cwd()}: no config.yaml here. Change to the folder of the repository, where snakemake runs, and run"

@@ -151,7 +151,8 @@ def test_nothing_is_guessed_or_written(new, tmp_path):
         (EXPORT, "no column `split` says which are for training. Add --shares train=.6"),
         ([*EXPORT, "--shares", "train=.6", "validation=.2", "test=.3"], "--shares: they add up to 1.1, expected 1."),
         ([*EXPORT, "--shares", "train=x"], "--shares train=x: could not convert string to float: 'x'"),
-        ([*EXPORT[:-1], "image"], "--columns image: expected NAME=VALUE"),
+        ([*EXPORT[:-1], "image"], "--columns image: expected NAME=VALUE."),
+        ([*EXPORT, "image=Arzt"], "--columns image=Arzt: image=Bild is there, too. Give each name once."),
         ([*EXPORT[:-1], "image=Bidl", *SHARES], "no column 'Bidl', which settings.columns.image names"),
         (["--download", "x"], "is not on the hub"),
     ]:  # fmt: skip

@@ -16,7 +16,7 @@ from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
 from dualread.apps.serve.outcome import Record
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, DataError
 from dualread.grading.contracts import single
 from dualread.grading.spans import sentences
 from dualread.schema.base import NoSettings
@@ -198,6 +198,14 @@ def test_a_claim_that_was_told_stays_whatever_follows():
         assert all(now == last[: len(now)] for now, last in pairwise(told))
         assert not any(told[: text.index("<answer>") + 8])
         assert all(text[end:n].strip() for n, spans in enumerate(told) for _, end in spans)  # more than it follows
+
+
+def test_a_plugin_that_forgets_a_report_is_refused(monkeypatch):
+    monkeypatch.setattr(sentences, "spans", lambda reports, settings, source: [])
+    divider = ClaimDivider(plugin="sentences", settings=NoSettings(), thinking_ends=None)
+    for call in (lambda: divider.claims([("", SAID["Short?"])]), lambda: divider.settled(SAID["Short?"])):
+        with pytest.raises(DataError, match="0 lists of claims for 1 reports"):
+            call()
 
 
 @pytest.mark.parametrize("seed", range(20))

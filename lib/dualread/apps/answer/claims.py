@@ -115,7 +115,8 @@ def claims_frame(
 
     The others are the columns of methods, and those that only the user knows. `long` is the study's table of answers,
     of which each is a claim; `tables` (claims) and `manifests` (questions) are those of the wanted parts. `scores`
-    holds tables of the methods that give scores alone.
+    holds tables of the methods that give scores alone. Reports are in the order of `asked`; `labels` see
+    `known_labels`.
     """
     claims = pl.concat(pl.read_parquet(table, columns=list(CLAIMS.columns)) for table in tables)
     clusters = pl.concat(pl.read_parquet(table, columns=["sample_id", "cluster_id"]) for table in manifests)

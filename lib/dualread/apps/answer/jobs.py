@@ -30,7 +30,7 @@ class Jobs:
     """The jobs of one study.
 
     Needed examples are in a folder per split, `sources`; answers to `splits` by `methods` are wanted, and others only
-    where these build on them. Artifacts are linked below `out`.
+    where these build on them. Artifacts are linked below `out`. `uncalibrated` as in `StudyShards`.
     """
 
     def __init__(

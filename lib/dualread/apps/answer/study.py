@@ -91,10 +91,11 @@ def study_of(
     changes: Mapping[str, Any],
     claims: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the study of one checkpoint, `backbone`, or of any if None, to look at methods alone.
+    """Return the study of one checkpoint, whose entry is `backbone`, or of any if None, to look at methods alone.
 
-    A replay reads a quarter of the completions that are generated at once; samples are as long as answers. `changes`
-    are laid over config.yaml and this call; `claims` is that entry of the data set, if answers are reports.
+    `batch_size` completions are generated at once, and a replay reads a quarter of them; answers, and samples of them,
+    have up to `max_completion_tokens`. `changes` are laid over config.yaml and this call; `claims` is that entry of the
+    data set, if answers are reports.
     """
     config = read(_CONFIG)
     any_backbone = next(iter(config["backbones"].values())) if backbone is None else backbone
@@ -161,7 +162,10 @@ def scoring_unfitted(study: Config) -> list[str]:
 def needed_parts(
     study: Config, parts: Sequence[str], unfitted: Mapping[str, str] | None = None
 ) -> dict[str, list[str]]:
-    """Return, for each part that is needed, the methods that are fitted on it; none where it is only answered."""
+    """Return, for each part that is needed, the methods that are fitted on it; none where it is only answered.
+
+    Answers to `parts` are wanted; `unfitted` as from `uncalibrated`.
+    """
     shards = StudyShards(study, unfitted)
     needed: dict[str, list[str]] = {part: [] for part in parts}
     for method in study.methods:

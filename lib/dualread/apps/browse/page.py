@@ -87,7 +87,9 @@ def part_of(content: Mapping[str, Any]) -> str:
 def collect(
     study: Path, *, split: str, datasets: list[str] | None = None, skip: int = 0, most: int = 10_000
 ) -> dict[str, Any]:
-    """Return everything that the page shows: of all data sets or some, without the first `skip` questions.
+    """Return everything that the page shows of a study's results: `most` questions of a split behind the first `skip`.
+
+    They are in the order of the data sets, and of their official files; None for all data sets that have the split.
 
     Returns:
         study, split; skipped and total, numbers of questions; labels {kind: {name: label}}; training, the result of

@@ -234,7 +234,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
     several("--method", dest="methods", metavar="NAME", help="only these methods")
-    several("--dataset", dest="datasets", nargs="+", default=[], metavar="NAME", help="only these data sets")
+    several("--dataset", dest="datasets", metavar="NAME", help="only these data sets")
     parser.add_argument(
         "--out",
         type=Path,

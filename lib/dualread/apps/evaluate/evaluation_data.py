@@ -41,7 +41,8 @@ class EvaluationData:
     confidence: str | None = None  # the name that the column of confidences has in the user's table
     warnings: tuple[str, ...] = ()  # sentences about names and grades that contradict each other
     # One row per answer and per donor answer: table, method, sample_id, row, answer, reference_answer, confidence,
-    # correct, equal (in canonical form; null without both texts), contained (see `_contained`).
+    # correct, equal (in canonical form; null without both texts), contained (whether one text stands in the other,
+    # though the answer counts as wrong).
     graded: pl.DataFrame = field(default_factory=pl.DataFrame)
     # Method, sample_id, and each column of groups with `BY` before its name: texts, null without a value; and the
     # probability of each choice, with `CHOICE` before its name, and that of the right one in `RIGHT`. Where rows are
@@ -73,8 +74,9 @@ def evaluation_data(
 ) -> list[EvaluationData]:
     """Return the answers of every method, and their donor pairs, by data set.
 
-    Equal image ids of two data sets are two images. Raises DataError if a column is missing, a question occurs twice,
-    or a pair has no answer, is on the question's own image or has its gold answer.
+    Values of `cluster` are resampled; None for cluster_id or image_id, if there is one. `by` are columns of groups,
+    `choices` as in `TableOptions`. Equal image ids of two data sets are two images. Raises DataError if a column is
+    missing, a question occurs twice, or a pair has no answer, is on the question's own image or has its gold answer.
     """
     answers.need("confidence", "the probability that the answer is correct, and no column 'score'")
     if cluster is not None:

@@ -93,7 +93,9 @@ def withheld(row: dict, cells: EvaluationData, method: str) -> dict:
 def differences(
     measured: DataSetMetrics, compared: Sequence[str], *, replicates: int, seed: int
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return the differences of every metric that has one, first method minus each other, or all others, with warnings.
+    """Return the difference of every metric that has one, and warnings: the first method minus each other one.
+
+    If it is compared alone, the others are all of the table.
 
     Intervals and p-values are paired: both methods are judged on the same resamples of the images or, for CCG-AUC, on
     the same pairs without each image in turn. Holm's adjustment is over the baselines, by metric. The difference of the

@@ -46,6 +46,7 @@ class AnswersToJudge:
         """Read a table with question, answer, reference_answer, as `dualread evaluate` reads it.
 
         `model` is the name by which the service knows the model; `body` is laid over the body of every request.
+        `alternatives` separates accepted answers in one text of reference_answer; None for nothing.
         """
         self._grader = plugins.load("graders", grader)
         self._name, self._model, self._body = grader, model, body

@@ -113,10 +113,11 @@ def look(
 ) -> UserQuestions:
     """Return what a table, a folder, or a data set of the hub holds.
 
-    `files` is {split, or rows: pattern of its tables}, `shares` {split: share of images}; `meant` are the settings
-    gold, booleans and alternatives of the loader, None to find them. Raises ConfigError if an option is missing that
-    says what is meant; DataError if there is no table, a row is broken or repeats another, or an image is in two
-    splits.
+    `columns` is {column of ours: its name in the table}, `files` {split, or rows: pattern of its tables}, `shares`
+    {split: share of images}. A data set of the hub is copied into `download`; `bits` as in `UserQuestions`; `meant` are
+    the settings gold, booleans and alternatives of the loader, None to find them. Raises ConfigError if an option is
+    missing that says what is meant; DataError if there is no table, a row is broken or repeats another, or an image is
+    in two splits.
     """
     hub = None
     if place.startswith("hf://"):

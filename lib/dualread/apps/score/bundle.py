@@ -125,8 +125,9 @@ _AT_REVISION = re.compile(r"([\w.-]+/[\w.-]+)@([\w./-]+)")
 class ReaderSource:
     """Where the readers of one actor are: the files, by method, and what travels with them.
 
-    Errors name `where`. The reader of `method` gives the confidence. `bundle` is the exported folder, or None for a
-    bare reader. The files may name plugins of the packages `plugins`, because the user has named these.
+    Errors name `where`. The reader of `method` gives the confidence. `checkpoint` is the actor, or None if it does not
+    travel along, and `bundle` the exported folder, or None for a bare reader. The files may name plugins of the
+    packages `plugins`, because the user has named these.
     """
 
     where: str

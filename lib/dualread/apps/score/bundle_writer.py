@@ -117,7 +117,7 @@ def export(
     source = find(_run_folder(study, run) / method, plugins=plugins)
     readers = {name: source.scoring_reader(name) for name in dict.fromkeys((method, *methods))}
     required = readers[method].requirements
-    ClaimDivider.from_requirements(required, readers[method].views, f"{study}: {method}")
+    ClaimDivider.from_requirements(required, readers[method].views, f"{study}: {method}")  # refuses claims of a table
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
     if out.exists() and not (out.is_dir() and (is_bundle(out) or not any(out.iterdir()))):
         raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")

@@ -93,6 +93,6 @@ class ClaimDivider:
             return []
         start = max([block[0], *(end for _, end in before[-1:])])
         rest = Report(sample_id="", text=closed, start=start, end=block[1])
-        behind = plugins.load("spans", self.plugin).spans([rest], self.settings, None)[0]
-        [claims] = checked_spans([rest], [[*before, *behind]], self.plugin)
+        behind = plugins.load("spans", self.plugin).spans([rest], self.settings, None)
+        [claims] = checked_spans([rest], [[*before, *spans] for spans in behind], self.plugin)
         return claims if is_closed else claims[: max(len(before), len(claims) - 1)]

@@ -80,8 +80,10 @@ def of_pass(needs: ActorNeeds, asked: Sequence[ShownQuestion], made: Sequence[Ma
 
 
 class OnTransformers(TransformersStream, ServingActor):
-    """Answers as `dualread score` does. States of answers are read in a second pass, as there; those of claims, some of
-    which are told before the answer ends, in the pass that answers.
+    """Answers as `dualread score` does, `batch_size` completions at once.
+
+    States of answers are read in a second pass, as there; those of claims, some of which are told before the answer
+    ends, in the pass that answers.
     """
 
     def __init__(self, folder: Path, needs: ActorNeeds, *, batch_size: int):

@@ -268,8 +268,9 @@ class AnsweringService:
         unjudged = {id(event): self._reasons(event) for event in finished}
         judged = self._readings([event for event in finished if not unjudged[id(event)]])
         for event in finished:
-            if (request := self._running.get(event.name)) is None:
-                continue  # another one of its completions has failed
+            request = self._running.get(event.name)
+            if request is None or event.index not in request.open:
+                continue  # another one of its completions has failed, or this one was cut off with its last token
             reading = judged.get(id(event))
             if isinstance(reading, AnswerError):
                 self._actor.abort(event.name)

@@ -57,9 +57,10 @@ class Actor:
             if not rows[0].tokens:
                 events.append(PromptRead(name=name, state=np.zeros(2)))
             events += [row.grow(token, -0.5) for row in rows]
-            if token == TOKENIZER.eos_token_id:
-                rows = self.rows.pop(name)
-                events += [row.told(Finished, self.encoder.decode, finish_reason="stop") for row in rows]
+            is_long = len(rows[0].tokens) == rows[0].request.decoding.max_completion_tokens
+            if token == TOKENIZER.eos_token_id or is_long:
+                rows, reason = self.rows.pop(name), "length" if is_long else "stop"
+                events += [row.told(Finished, self.encoder.decode, finish_reason=reason) for row in rows]
         return events
 
     def wake(self):
@@ -88,10 +89,10 @@ def service():
     made.close()
 
 
-def asked(service, name, *, n=1, temperature=0.0, **more):
+def asked(service, name, *, n=1, temperature=0.0, longest=100, **more):
     """The news of a request, as they come."""
     decoding = SeededDecoding(
-        temperature=temperature, top_p=1.0, n_samples=n if temperature else 1, max_completion_tokens=100, seed=0
+        temperature=temperature, top_p=1.0, n_samples=n if temperature else 1, max_completion_tokens=longest, seed=0
     )
     told = queue.Queue()
     encoded = EncodedRequest(name=name, prompt=SimpleNamespace(token_ids=(1,)), decoding=decoding)
@@ -118,6 +119,24 @@ def test_what_is_cut_off_is_answered_at_once_and_no_longer_made(service, n, temp
         assert len(answer.completion.token_ids) < len(IDS)
     assert answers(asked(service, "b", stop=["never"]))[0].reading == SURE
     assert actor.aborted == ["a"]
+
+
+def test_a_text_of_stop_in_the_last_token_is_told_once(service, monkeypatch):
+    """Here the second completion comes a step later than the first."""
+    actor, late = service.loaded.actor, []
+    step = actor.step
+
+    def one_after_the_other():
+        events = [*late, *step()]
+        late[:] = [event for event in events if getattr(event, "index", 0) == 1 and event not in late]
+        return [event for event in events if event not in late]
+
+    monkeypatch.setattr(actor, "step", one_after_the_other)
+    told = asked(service, "a", n=2, temperature=1.0, stop=[TEXT[-2:]], longest=len(IDS) - 1)
+    found = [told.get(timeout=20) for _ in range(3)][1:]
+    assert [(answer.index, answer.completion.text) for answer in found] == [(0, TEXT[:-2]), (1, TEXT[:-2])]
+    assert answers(asked(service, "b"))[0].reading == SURE
+    assert told.empty()
 
 
 def test_tokens_are_kept_only_where_their_log_probabilities_are_wanted(service):
