@@ -1,1 +1,1 @@
-"""Generation engines: one file per engine, all with the interface of `base.Engine`."""
+"""Generation engines: one file per engine, all with the interface of `models.actor.AnsweringActor`."""
