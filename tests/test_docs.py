@@ -1,5 +1,6 @@
 """What people read is true: links and paths exist, tables of files are complete, and commands are understood."""
 
+import importlib
 import importlib.util
 import re
 import shlex
@@ -74,6 +75,15 @@ def navigation() -> list[str]:
 def test_every_page_is_in_the_sites_navigation_once():
     notebooks = {f"notebooks/{path.stem}.md" for path in REPOSITORY.glob("docs/notebooks/*.py")}  # made from these
     assert sorted(navigation()) == sorted({*DOCS, *notebooks})
+
+
+def test_the_python_api_names_what_there_is():
+    page = read("docs/python-api.md")
+    for module, members in re.findall(
+        r"^::: (\S+)\n(?:    options:\n      members: \[(.*)\])?", page, flags=re.MULTILINE
+    ):
+        there = vars(importlib.import_module(module))
+        assert [name for name in members.split(", ") if name and name not in there] == [], module
 
 
 def test_the_gallery_shows_each_picture_with_the_command_that_made_it():

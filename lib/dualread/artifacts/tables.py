@@ -28,7 +28,7 @@ def write_table(path: Path, frame: pl.DataFrame, schema: Schema, *, reason: str 
 
 
 def read_table(path: Path, schema: Schema, columns: Collection[str] = ()) -> pl.DataFrame:
-    """Read a table that `write_table` wrote and check it against `schema`; of some `columns`, only these.
+    """Read a table that `write_table` wrote and check it against `schema`; with `columns`, these alone.
 
     Raises:
         ArtifactError: The file is missing, truncated or does not follow the schema.

@@ -36,8 +36,9 @@ _THRESHOLD = re.compile(r"set_threshold_at_miss_(\d+)")
 def conformal_threshold(probability: npt.ArrayLike, cluster: npt.ArrayLike, *, miss: float) -> float:
     """Return the smallest probability with which a choice is in a set.
 
-    With p, the probability of each row's right choice, in decreasing order, and each row the weight 1 / ((G + 1) n), n
-    the rows of its cluster, one of G, it is the p at which the sum of the weights reaches 1 - miss.
+    With p, the probability of each row's right choice, float64 [n] in [0, 1], in decreasing order, and each row the
+    weight 1 / ((G + 1) n), n the rows of its `cluster`, int [n], one of G, it is the p at which the sum of the weights
+    reaches 1 - miss. `miss`, in (0, 1), is how often a set may miss the right choice.
 
     Raises:
         ValueError: An input is malformed.

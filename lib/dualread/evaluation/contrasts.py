@@ -87,7 +87,7 @@ class OverSeeds:
         return None if self.estimate is None or self.sample is None else self.sample.p(self.estimate)
 
     def p_retrained(self) -> P | None:
-        """Return that between retrained methods, not below the one for these seeds; None with one seed."""
+        """Return the p-value between retrained methods, at least the one for these seeds; None with one seed."""
         variance, p_over_images = self._variance_retrained, self.p()
         if self.estimate is None or self.sample is None or variance is None or p_over_images is None:
             return None

@@ -88,8 +88,9 @@ def forced_claims_in(metrics: pl.DataFrame) -> list[str]:
 def report_pairs(claims: Columns, questions: pl.Series, asked: pl.DataFrame) -> dict[str, PairValues]:
     """Return `OF_FORCED_CLAIMS` pair by pair, of which each is a report and its donor.
 
-    Other actors, and other seeds of one, write other claims, but reports on the same pairs of images: `asked`, of all
-    questions with a donor. `questions` has the sample_id of the question that each claim's report answers.
+    Other actors, and other seeds of one, write other claims, but reports on the same pairs of images. `claims` are the
+    forced ones, and `questions` has the sample_id of the question that each one's report answers; `asked` has
+    sample_id, source_cluster_id and donor_cluster_id of all questions with a donor.
     """
     places = dict(zip(asked["sample_id"], range(len(asked)), strict=True))
     place = np.array([places[question] for question in questions], np.int64)

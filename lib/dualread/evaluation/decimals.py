@@ -18,7 +18,8 @@ def as_float64(values: Any, *, name: str = "values") -> np.ndarray:
 
     The order and the ties of numbers of one precision stay, and none moves by more than half the distance to its
     neighbours. For numbers that were not written as short decimals, such as log-probabilities, this is harmless: it is
-    less than what their own rounding did. Integers and booleans are numbers; NaN stays.
+    less than what their own rounding did. `values` are an array of any shape, a list, a data frame's column, or a torch
+    tensor; integers and booleans are numbers, and NaN stays.
 
     Raises:
         ValueError: A value is masked, missing or no number; the message names its row.

@@ -201,8 +201,8 @@ def certified_rows(
 def worst_groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield metric, group, estimate, low, high, n_groups and reason of the worst group by each metric that has a worse.
 
-    It is the worst of the `n_groups` of `rows`, of `by_group`, that have an interval; the interval is that of the worst
-    group, whichever it is.
+    The rows are those of `by_group`. The worst group is that of the `n_groups` that have an interval; the interval is
+    that of the worst group, whichever it is.
     """
     by_metric: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:

@@ -58,7 +58,8 @@ def without_confidences(
     """Yield one `metric_row` per metric of one (data set, split), of which `questions` is the manifest.
 
     `reason` says why there are no confidences. `conditions` are those of `side_by_side.conditions_of`, `further` names
-    of `answer_metrics.FURTHER_METRICS`; `of_claims`, reports are forced on donors' images, and have controls of claims.
+    of `answer_metrics.FURTHER_METRICS`. With `of_claims`, reports are forced on donors' images, so that there are
+    controls of claims, too.
     """
     computed = {*ANSWER_METRICS, *further}
     counted = (_COUNT.format(name) for name in WITH_PERCENTILES if name in computed)

@@ -41,8 +41,9 @@ def fit_probe(
     """Fit a network on the states `feature` as PSR does: class-weighted cross-entropy, AdamW, and a temperature.
 
     The weights are fitted on the fit partition, the epoch is chosen on `stop`, and the temperature is fitted on
-    `calibration`. With `contrast`, other states of the same answers are beside them, and the `loss`, of the weight of a
-    correct answer, compares both; further arguments are those of `train`.
+    `calibration`. `contrast` returns other states of the fitted answers, [n, D], which then stand beside theirs for a
+    loss that compares both. `loss` makes the loss from the weight of correct answers; early stopping always watches the
+    cross-entropy. Further arguments are those of `train`.
     """
     fitted = examples.require("fit", both_classes=True)
     stop = examples.require("stop", both_classes=False)

@@ -68,7 +68,7 @@ class ViewAnswers:
         return self._kind(self.texts, "completions")
 
     def completion_log_probs(self) -> list[list[np.ndarray]]:
-        """Return `token_log_probs`, float64 [tokens] for each completion of each answer; or a ConfigError."""
+        """Return `token_log_probs`, float64 [tokens] of each completion of each answer; a ConfigError without any."""
         series = self._kind(self.token_log_probs, "log-probabilities of completions")
         return [[np.asarray(tokens, dtype=np.float64) for tokens in row or ()] for row in series.to_list()]
 
@@ -77,7 +77,7 @@ class ViewAnswers:
         return self._kind(self.log_probs, "choices")
 
     def features(self, name: str) -> np.ndarray:
-        """Return the tensor `name` of the view's replay, float32 [n, D]; or a ConfigError."""
+        """Return the tensor `name` of the view's replay, float32 [n, D]; a ConfigError if the view has no states."""
         return self._kind(self.source, "states")(name)[self._kind(self.rows, "states")]
 
     def take(self, index: np.ndarray) -> "ViewAnswers":
@@ -168,7 +168,7 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Examples:
-    """Answers with their labels, bool [n], on which readers are fitted."""
+    """Answers with their labels, on which readers are fitted: `correct`, bool [n]."""
 
     answers: Answers
     correct: np.ndarray

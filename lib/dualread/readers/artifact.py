@@ -29,9 +29,10 @@ def save_reader(path: Path, reader: FittedReader) -> None:
 def load_reader(path: Path, *, plugins: Collection[str] = ()) -> FittedReader:
     """Read a reader that `save_reader` wrote; the file may come from anybody.
 
+    It may name readers of other packages only where the user has named these in `plugins`: packages, or single modules.
+
     Raises:
-        UntrustedNameError: The file, or a parent in it, names a reader of another package than those of `plugins`,
-            packages or single modules of them, which the user has named.
+        UntrustedNameError: The file, or a parent in it, names a reader of another package.
         ArtifactError: The file is damaged, of another format, lacks a tensor that its header names, or has weights that
             are not finite.
     """

@@ -94,7 +94,7 @@ def load(module: str) -> Any:
 
 
 def settings_of(module: str, settings: Wire) -> Section:
-    """Return `settings` as what the reader called `module` declares as its `Settings`; others are a ConfigError."""
+    """Return `settings` as what the reader called `module` declares as its `Settings`; or a ConfigError."""
     return getattr(load(module), "Settings", NoSettings).from_spec(settings, f"{module}: settings")
 
 

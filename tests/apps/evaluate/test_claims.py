@@ -97,6 +97,9 @@ def test_patients_are_the_units_of_what_is_certified(tables):
     few = filters_of(table, cluster="patient", max_reports=8, **options)
     assert few["threshold"].to_list() == [0.0, 0.0, None, None]
     assert "too few patients (60)" in few["reason"][2]
+    # What chose names no images: each of its reports is by itself.
+    alone = filters_of(table.with_columns(image_id=pl.col("sample_id")), max_reports=8, **options)
+    assert "too few reports (120)" in alone["reason"][2]
 
 
 def test_pairs_of_claims_are_forced_on_a_donor(tables):

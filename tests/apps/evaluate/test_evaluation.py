@@ -130,6 +130,12 @@ def test_a_known_largest_number_of_answers_per_image_is_a_condition_of_the_certi
     assert not any("more than any" in one for one in dualread.evaluate(judged, **options).warnings)
 
 
+def test_a_reason_is_in_the_unit_of_the_answers_that_choose():
+    judged, chosen_on = answers(30, ("a",)), answers(1, ("a",), seed=1).drop("image_id")
+    found = dualread.evaluate(judged, calibration=chosen_on, target_risk=0.1, replicates=0).thresholds
+    assert "too few answers (" in found.filter(rule="certified")["reason"][0]
+
+
 def test_each_data_set_has_its_own_calibration_where_there_are_several():
     two, judged = (
         pl.concat([answers(30, ("a",), seed=seed + k, dataset=pl.lit(name)) for k, name in enumerate(("x", "y"))])

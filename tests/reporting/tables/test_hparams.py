@@ -142,6 +142,10 @@ CHANGES = {
     },
     # RLVR on the first backbone has 0.2; DCPO 0.28 there; all four 0.3 on the second
     "one backbone": {"backbones": {"medgemma-tiny": {"training": {"clip_high": 0.3}}}},
+    # Another plugin may have settings that the others lack, and lack none that the table shows.
+    "another training": {
+        "actors": {"rlvr": {"training": "state_signal", "settings": {"weight": 0.1, "head_learning_rate": 1e-3}}}
+    },
     "adapters": {"actors": {actor: {"settings": _LORA} for actor in ("rlvr", "rlcr", "dcpo", "vl_calibration")}},
     "neither training nor DualRead": {
         "actors": {name: None for name in EMBEDDED["actors"] if name != "base"},

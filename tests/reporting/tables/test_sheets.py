@@ -14,6 +14,7 @@ from dualread.plugins import known, load
 from dualread.reporting.tables._latex import text as latex
 from dualread.reporting.tables._sheet import Sheet
 from dualread.reporting.tables.cells import METRICS_CSV
+from dualread.reporting.tables.entries import TableRow
 from dualread.reporting.tables.values import Key, summarize
 from dualread.schema.tables import NULL_GROUP
 from tests.golden import check
@@ -117,6 +118,12 @@ def test_a_study_without_any_value_has_dashes_and_reasons(name):
     assert None not in set(table.cells["reason"])
     assert len(table.cells) == 0 or f"{latex(name)}.csv has the reason" in table.tex
     assert table.html.startswith("<table>")
+
+
+def test_a_label_beside_no_rows_is_left_out():
+    table = SHEETS["reliability"](summarize(metrics(), seeds={}), layout([]))
+    assert len(table.cells) == 0
+    assert [line for line in table.floats[0].body if isinstance(line, TableRow)] == []
 
 
 @pytest.mark.parametrize("name", CASES)

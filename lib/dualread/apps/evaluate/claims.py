@@ -75,7 +75,7 @@ def _certified(
                     how = {"target_risk": risk, "delta": options.level, "max_reports": options.max_reports}
                     cut = certified_filter(chosen_on, loss, **how)
             except UndefinedMetricError as error:
-                cut = str(error)
+                cut = f"{in_unit(str(error), chooser.unit)}"
             yield _row(cells, method, judged_on, loss, cut, risk) | limits | like
 
 
@@ -96,7 +96,7 @@ def _row(
     }
     row |= {"n_reports": claims.n_reports, "n_clusters": int(claims.cluster.max()) + 1}
     if isinstance(cut, str):
-        return row | {"reason": in_unit(cut, cells.unit)}
+        return row | {"reason": cut}
     rates = filter_rates(claims, loss, threshold=cut)
     if target_risk is None:  # all claims are kept, of these reports and of others
         rates |= dict.fromkeys(f"{name}_{end}" for name in ("kept", "none_kept") for end in ("low", "high"))

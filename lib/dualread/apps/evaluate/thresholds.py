@@ -114,10 +114,10 @@ def threshold_rows(cells: EvaluationData, chooser: EvaluationData, options: Thre
                     if not is_score:
                         chosen = threshold(rule, chosen_on, target_risk=risk, delta=level, max_per_image=most)
                 except UndefinedMetricError as error:
-                    chosen = str(error)
+                    chosen = f"{in_unit(str(error), chooser.unit)}"
                 place = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
                 row = place | _judged(judged_on, chosen) | limits | like
-                yield row | {"reason": in_unit(row["reason"], cells.unit)}
+                yield row if isinstance(chosen, str) else row | {"reason": in_unit(row["reason"], cells.unit)}
 
 
 def _judged(rows: Confidences, chosen: float | str) -> dict:

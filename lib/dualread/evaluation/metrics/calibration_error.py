@@ -192,13 +192,19 @@ def calibration_slope(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> floa
     """Return b, the maximum-likelihood slope of P(correct) = sigmoid(a + b * log-odds of the confidence).
 
     The slope is 1 for calibrated confidences. A slope below 1 means that confidences are too extreme, a negative slope
-    that wrong answers tend to have the higher confidences. Arguments and reference are those of
-    `calibration_in_the_large`.
+    that wrong answers tend to have the higher confidences.
+
+    Args:
+        confidence: float64 [n] in (0, 1).
+        correct: bool [n].
 
     Raises:
         ValueError: An input is malformed.
         UndefinedMetricError: There are no rows, all rows are of one class, a confidence is exactly 0 or 1, the
             confidence is constant, or it separates correct from wrong rows, so that b is infinite.
+
+    References:
+        Cox, Two further applications of a model for binary regression, 1958.
     """
     log_odds, labels = _finite_log_odds(confidence, correct)
     right, wrong = log_odds[labels], log_odds[~labels]

@@ -124,8 +124,15 @@ def strict_ccg_auc(
 ) -> float:
     """Return Strict CCG-AUC: Natural CCG-AUC over the decisive pairs with the same canonical answer on both images.
 
-    In [0, 1], higher is better; 0.5 means that confidence does not respond to the swap in either direction. Arguments
-    are those of `natural_ccg_auc` and of `strict_decisive`.
+    In [0, 1], higher is better; 0.5 means that confidence does not respond to the swap in either direction.
+
+    Args:
+        confidence_real: float64 [n] in [0, 1], on the own images.
+        confidence_donor: float64 [n] in [0, 1], on the donor images.
+        correct_real: bool [n], on the own images.
+        correct_donor: bool [n], on the donor images.
+        canonical_real: Canonical answers [n] on the own images, as for `strict_decisive`.
+        canonical_donor: Canonical answers [n] on the donor images.
 
     Raises:
         ValueError: An input is malformed.
@@ -138,7 +145,9 @@ def strict_ccg_auc(
 def preference(confidence_real: npt.ArrayLike, confidence_donor: npt.ArrayLike) -> np.ndarray:
     """Return phi(real - donor) as float64 [n]: 1 for more confidence on the own image, 1/2 for a tie, 0 for less.
 
-    Arguments are those of `natural_ccg_auc`.
+    Args:
+        confidence_real: float64 [n] in [0, 1], on the own images.
+        confidence_donor: float64 [n] in [0, 1], on the donor images.
 
     Raises:
         ValueError: An input is malformed.
@@ -153,7 +162,11 @@ def preference(confidence_real: npt.ArrayLike, confidence_donor: npt.ArrayLike) 
 def vrs(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> float:
     """Return VRS, the accuracy on the own images minus the accuracy on the donor images, over all pairs.
 
-    In [-1, 1]. Arguments are those of `decisive`.
+    In [-1, 1].
+
+    Args:
+        correct_real: bool [n], on the own images.
+        correct_donor: bool [n], on the donor images.
 
     Raises:
         ValueError: An input is malformed.
@@ -168,7 +181,11 @@ def vrs(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> float:
 def vbr(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> float:
     """Return VBR, the share of all pairs that are decisive.
 
-    In [0, 1]. Arguments are those of `decisive`.
+    In [0, 1].
+
+    Args:
+        correct_real: bool [n], on the own images.
+        correct_donor: bool [n], on the donor images.
 
     Raises:
         ValueError: An input is malformed.

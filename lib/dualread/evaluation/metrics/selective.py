@@ -166,6 +166,10 @@ def coverage(confidence: npt.ArrayLike, threshold: float) -> float:
 
     In [0, 1]; at equal risk, higher is better.
 
+    Args:
+        confidence: float64 [n] in [0, 1].
+        threshold: The smallest confidence that is kept.
+
     Raises:
         ValueError: The input is malformed.
         UndefinedMetricError: There are no rows.
@@ -176,9 +180,14 @@ def coverage(confidence: npt.ArrayLike, threshold: float) -> float:
 
 
 def kept_risk(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float) -> float:
-    """Return the error rate of the rows with confidence >= `threshold`, the smallest that is kept.
+    """Return the error rate of the rows with confidence >= `threshold`.
 
     In [0, 1], lower is better.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+        threshold: The smallest confidence that is kept.
 
     Raises:
         ValueError: An input is malformed.

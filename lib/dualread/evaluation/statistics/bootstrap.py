@@ -25,8 +25,9 @@ from dualread.evaluation.statistics.kernels import Kernel
 from dualread.progress import track
 from dualread.seeding import generator
 
-Key = TypeVar("Key")
 __all__ = ["ClusterDraws", "Interval", "image_cluster_replicates", "including", "interval"]
+
+Key = TypeVar("Key")
 
 # The number of replicates that are computed at once. A temporary array of a kernel has one value per replicate and row,
 # and `_IN_CACHE` values fit into a processor's cache. With more rows than that, replicates come one after the other:

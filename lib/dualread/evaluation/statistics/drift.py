@@ -59,7 +59,9 @@ class Drift:
 
 
 def drift(before: ConfidenceSample, now: ConfidenceSample, *, shift: float = SHIFT) -> Drift:
-    """Compare the confidences of served answers with those of the validation answers.
+    """Compare the confidences of served answers, `now`, with those of the validation answers, `before`.
+
+    The power is that for a drift by which log-odds are lower by `shift` > 0.
 
     Raises:
         UndefinedMetricError: One of the samples has fewer than `FEWEST_IMAGES` images, or all confidences are equal.
@@ -141,7 +143,11 @@ def write_validation(folder: Path, confidences: Mapping[str, tuple[Sequence[floa
 
 
 def read_validation(folder: Path, method: str) -> ConfidenceSample:
-    """Return what `write_validation` wrote about a method; an ArtifactError says why there is nothing to read."""
+    """Return what `write_validation` wrote about a method.
+
+    Raises:
+        ArtifactError: There is no such file, it is damaged, or it has no confidences of this method.
+    """
     file = folder / VALIDATION
     try:
         rows = pl.read_csv(file, schema={"method": pl.String, "image": pl.Int64, "confidence": pl.Float64})

@@ -48,7 +48,10 @@ def mean_kernel(values: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Ker
 
 
 def linear_kernel(value: float, change: np.ndarray) -> Kernel:
-    """Return the kernel of a metric: `value` on the images themselves, and `change` more with every further draw."""
+    """Return the kernel of a metric that is `value` on the images themselves, each drawn once.
+
+    It changes by `change`, float64 [n_clusters], with every further draw of an image.
+    """
     scale = _scale(len(change) * np.abs(change).max(initial=0.0))
     steps = np.rint(change * scale)
     return lambda weights: value + (steps @ weights - steps.sum()) / scale

@@ -34,8 +34,11 @@ class Settings(Section):
 
 
 def supported(claims: Sequence[Claim], settings: Settings, source: Any) -> list[bool | None]:
-    """See `base`. A DataError names a row that is not as described above, two labels of one claim, or labels that are
-    all of no claim of these reports.
+    """See `base`.
+
+    Raises:
+        DataError: A row is not as described above, two rows give a claim different labels, or there are labels for
+            these reports and not one of them is of a claim.
     """
     labels: dict[tuple[str, str, str], bool] = {}
     for number, row in enumerate(rows_of(source, ("question", "text"), ("condition", "label"), str(settings.path)), 1):

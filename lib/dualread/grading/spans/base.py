@@ -87,8 +87,8 @@ def checked_spans(reports: Sequence[Report], spans: Sequence[Sequence[Span]], wh
 def rows_of(source: pl.DataFrame | None, required: Iterable[str], optional: Iterable[str], what: str) -> list[dict]:
     """Return the rows of a table that a study names, as texts; cells that are empty are None.
 
-    `required` columns have a value in every row, `optional` ones may be there, others are ignored; errors call the
-    table `what`. Without a table there are no rows.
+    `required` columns have a value in every row, `optional` ones may be there, others are ignored. A DataError, which
+    calls the table `what`, says which column or value is missing. Without a table there are no rows.
     """
     if source is None:
         return []

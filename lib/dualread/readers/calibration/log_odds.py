@@ -19,7 +19,7 @@ def sigmoid(log_odds: npt.ArrayLike) -> np.ndarray:
 
 
 def log_odds(probability: npt.ArrayLike) -> np.ndarray:
-    """Return log(p / (1 - p)) as float64: -inf at 0, +inf at 1, without clipping; others are a ValueError."""
+    """Return log(p / (1 - p)) as float64: -inf at 0, +inf at 1, without clipping; other p are a ValueError."""
     values = np.asarray(probability, dtype=np.float64)
     if not ((values >= 0.0) & (values <= 1.0)).all():
         bad = values[~((values >= 0.0) & (values <= 1.0))]
@@ -30,9 +30,10 @@ def log_odds(probability: npt.ArrayLike) -> np.ndarray:
 
 
 def mean_cross_entropy(log_odds: npt.ArrayLike, correct: npt.ArrayLike) -> float:
-    """Return the mean binary cross-entropy in nats, from the log-odds: mean of softplus(-l) or softplus(l).
+    """Return the mean binary cross-entropy in nats, from the log-odds: mean of softplus(l) - z l.
 
-    This needs neither a subtraction nor a probability, which would round.
+    It is computed as softplus(-l) where z = 1 (correct) and softplus(l) where z = 0. This needs neither a subtraction
+    nor a probability, which would round.
     """
     values = np.asarray(log_odds, dtype=np.float64)
     return float(np.mean(np.logaddexp(0.0, np.where(np.asarray(correct, dtype=np.bool_), -values, values))))

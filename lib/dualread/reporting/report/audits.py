@@ -123,7 +123,7 @@ def controls(study: Path, labels: Labels) -> list[Grid]:
 
 
 def described(difficulty: pl.DataFrame, labels: Labels) -> list[Grid]:
-    """Return, per actor and backbone of a difficulty table, whether the tests find what is there, and nothing else."""
+    """Return, per actor and backbone of a difficulty table, whether tests find what is there, and nothing elsewhere."""
     parts = difficulty.partition_by("actor", "backbone", maintain_order=True)
     return [_grid(part.to_dicts(), labels) for part in parts]
 

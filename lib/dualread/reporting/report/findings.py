@@ -49,7 +49,7 @@ class Finding(Enum):
 
 
 class Bar(NamedTuple):
-    """Another method that a method is compared with; its kind is "stated" or "null" of a bar, else "other"."""
+    """What a method is compared with: a bar, of the kind "stated" or "null", or another method, of the kind "other"."""
 
     name: str
     label: str

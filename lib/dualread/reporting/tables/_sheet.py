@@ -259,9 +259,8 @@ class Sheet:
     cell: Callable[[RowContext, Metric, Key], Cell | None] = lambda at, metric, key: compared_cell(
         metric, key, at.values, at.layout.methods
     )
-    head: Callable[[RowContext, Sequence[Label], Sequence[SheetColumn]], list[Line]] = (
-        head_of  # the rows above the body
-    )
+    # The rows above the body.
+    head: Callable[[RowContext, Sequence[Label], Sequence[SheetColumn]], list[Line]] = head_of
     # The columns of the CSV file, which says more of values of a contrasts table (`READS`).
     csv: Mapping[str, Any] = field(default_factory=lambda: METRICS_CSV)
 
@@ -342,7 +341,8 @@ class Sheet:
 
 def _beside(texts: Sequence[Entry], lines: list[Line]) -> list[Line]:
     """Return the lines with labels before their first row, which stand beside all rows."""
-    rows = [line for line in lines if isinstance(line, TableRow)]
+    if not (rows := [line for line in lines if isinstance(line, TableRow)]):
+        return lines  # a member without rows
     labels, blanks = [_label(text, rows) for text in texts], [""] * len(texts)
     return [
         TableRow([*(labels if line is rows[0] else blanks), *line.cells]) if isinstance(line, TableRow) else line

@@ -139,8 +139,9 @@ def _rows(templates: Mapping[str, str], values: Values) -> dict[str, str]:
 
 
 def _by_name(settings: Mapping[tuple[str, ...], Mapping[str, Any]]) -> Values:
-    """Return values by name of settings by who has them."""
-    names = next(iter(settings.values()))
+    """Return values by name of settings by who has them; of those that all have, as each plugin may have others."""
+    first, *others = settings.values()
+    names = [name for name in first if all(name in values for values in others)]
     return {name: {who: values[name] for who, values in settings.items()} for name in names}
 
 
