@@ -58,6 +58,7 @@ REFUSED = [
     ({"figures": {"reliability": {"datasets": ["x"]}}}, "figures.reliability.datasets: 'x' is not in datasets."),
     ({"contrasts": {"rlcr": {"method": "x"}}}, "contrasts.rlcr.method: 'x' is not in methods."),
     ({"contrasts": {"rlcr": {"baseline": "x"}}}, "contrasts.rlcr.baseline: 'x' is not in methods."),
+    ({"contrasts": {"rlcr": {"baseline": "ood6"}}}, "contrasts.rlcr.baseline: 'ood6' is not in methods."),
     (
         {"contrasts": {"rlcr": {"datasets": ["slake", "ood6", "ood_ccg", "x"]}}},
         "contrasts.rlcr.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
