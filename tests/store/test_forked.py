@@ -50,6 +50,7 @@ class Served:
         (self.root / "job.json").write_text(json.dumps(self._job("Hello")))
         # Another value than in the environment of the tests would keep jobs from being forked.
         self.variables = {**library.environment(), "OMP_NUM_THREADS": "1"}
+        self.variables.pop("PS1", None)  # bash, through which the server is started, drops what `activate` exports
         with (self.root / "head.log").open("w") as log:
             self.head = subprocess.Popen(
                 [sys.executable, "-c", _HEAD],
@@ -291,6 +292,17 @@ def test_ctrl_z_stops_a_job_and_fg_continues_it(library, serve):
     served.go()
     said = job.communicate(timeout=60)[1]
     assert (job.returncode, served.wrote()) == (0, "Hello"), said
+
+
+def test_a_job_that_is_told_to_end_does_not_wait_for_threads_of_packages(library, serve):
+    beside = "def decorate(text):\n    threading.Thread(target=time.sleep, args=(60,)).start()"
+    library.write("words.py", f"import threading\n{_SLOW.replace('def decorate(text):', beside)}")
+    served = serve()
+    job = served.start()
+    served.child()
+    job.terminate()
+    job.communicate(timeout=30)
+    assert job.returncode == 128 + signal.SIGTERM
 
 
 def test_ctrl_backslash_leaves_nothing_behind(library, serve):
