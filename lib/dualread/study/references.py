@@ -59,4 +59,4 @@ def _named(where: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         yield from ((f"{where}.{role}", name) for role, name in value.items())
     elif value is not None:
-        yield from ((where, name) for name in ([value] if isinstance(value, str) else value))
+        yield from ((where, name) for name in (value if isinstance(value, list | tuple) else [value]))
