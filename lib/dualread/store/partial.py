@@ -101,10 +101,7 @@ class Lease:
             buried = self.path.with_name(f"{self.path.name}.{HOST}.{os.getpid()}.{threading.get_ident()}")
             with contextlib.suppress(FileNotFoundError):
                 self.path.rename(buried)
-                if is_held(buried):
-                    with contextlib.suppress(FileExistsError):
-                        os.link(buried, self.path)
-                buried.unlink()
+                buried.rename(self.path) if is_held(buried) else buried.unlink()
         try:
             with self.path.open("x") as file:
                 os.fchmod(file.fileno(), 0o644)  # other users have to see that it is held
