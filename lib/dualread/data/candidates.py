@@ -40,8 +40,8 @@ def eligible(manifest: pl.DataFrame, match_on: Sequence[str], role: str | None) 
 def groups_of(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, Iterator["Group"], int]:
     """Return the rows that can be in a pair, groups of them, and how many of the groups are large.
 
-    `eligible` are rows with what `eligible` adds. The rows of a group agree in all that a pair has to share. Groups are
-    left out in which all exchange the same (whose first name is one), or have the same gold answer.
+    `eligible` is what the function of this name returns. The rows of a group agree in all that a pair has to share.
+    Groups are left out in which all exchange the same (whose first name is one), or have the same gold answer.
     """
     same = [*dict.fromkeys([*SAME, *match_on]), "kept"]
     rows = eligible.filter(

@@ -125,7 +125,8 @@ def _ready(others: list, jobs: _Jobs, patience: float | None = None) -> list:
         except OSError:
             numbers = b""
         for number in numbers or [signal.SIGKILL]:
-            signal.pidfd_send_signal(asked_by[connection], number)
+            with contextlib.suppress(OSError):  # no signal has this number
+                signal.pidfd_send_signal(asked_by[connection], number)
         if not numbers:
             connection.close()
     for job in jobs.keys() & ready:
