@@ -22,7 +22,11 @@ LARGEST_COMPARED = 2_000
 
 
 def eligible(manifest: pl.DataFrame, match_on: Sequence[str], role: str | None) -> pl.DataFrame:
-    """Return the rows that can be in a pair; new are `gold`, `kept` and `exchanged`, see `groups_of`."""
+    """Return the rows that can be in a pair, with three new columns.
+
+    `gold` are the gold answers in canonical form, sorted; `exchanged` is what their images are that a pair exchanges,
+    and `kept` what the others are (see `exchange`).
+    """
     shown = manifest.select("image_roles", "pixel_sha256s", "cluster_id").iter_rows(named=True)
     kept, exchanged = zip(*(exchange(row, role) for row in shown), strict=True) if manifest.height else ((), ())
     forms = [golds(references) for references in manifest["reference_answers"].to_list()]
