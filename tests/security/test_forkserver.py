@@ -10,7 +10,7 @@ import time
 import pytest
 
 from dualread.store.forked import ADDRESS
-from tests.store.test_forked import library, serve
+from tests.store.test_forked import _SLOW, library, serve
 
 __all__ = ["library", "serve"]
 
@@ -97,3 +97,24 @@ def test_a_large_environment_is_read(library, serve):
     assert code == 0
     assert "LARGE_0" in (library.root / "head.log").read_text()
     assert json.loads((library.root / "job.json").read_text())
+
+
+def test_a_byte_that_is_no_signal_ends_no_job(library, serve):
+    library.write("words.py", _SLOW)
+    served = serve()
+    job = served.start("one")
+    served.child("one")
+    program = "import json, os; print(json.dumps(dict(os.environ)))"
+    said = subprocess.run([sys.executable, "-c", program], env=served.variables, capture_output=True, check=True).stdout
+    with connected(served) as connection, open(os.memfd_create("job"), "w+") as request:
+        arguments = ["write_text", json.dumps(served._job("two"))]
+        asked = {"arguments": arguments, "folder": str(library.root), "environment": json.loads(said)}
+        request.write(json.dumps(asked))
+        request.flush()
+        socket.send_fds(connection, [b"+"], [0, 1, 2, request.fileno()])
+        assert connection.recv(1) == b"+"
+        connection.sendall(b"\xff")
+        served.go()
+        assert connection.recv(16) == b"0"
+    assert "starts again" not in job.communicate(timeout=60)[1]
+    assert (job.returncode, served.wrote("one"), served.wrote("two")) == (0, "one", "two")

@@ -295,6 +295,17 @@ def test_ctrl_z_stops_a_job_and_fg_continues_it(library, serve):
     assert (job.returncode, served.wrote()) == (0, "Hello"), said
 
 
+def test_a_job_that_is_told_to_end_does_not_wait_for_threads_of_packages(library, serve):
+    beside = "def decorate(text):\n    threading.Thread(target=time.sleep, args=(60,)).start()"
+    library.write("words.py", f"import threading\n{_SLOW.replace('def decorate(text):', beside)}")
+    served = serve()
+    job = served.start()
+    served.child()
+    job.terminate()
+    job.communicate(timeout=30)
+    assert job.returncode == 128 + signal.SIGTERM
+
+
 def test_ctrl_backslash_leaves_nothing_behind(library, serve):
     library.write("words.py", _SLOW)
     served = serve()

@@ -1,6 +1,8 @@
 import io
 import json
 import os
+import socket
+import threading
 import warnings
 
 import pytest
@@ -109,3 +111,22 @@ def test_a_fork_beside_threads_of_packages_is_silent(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert forkserver._fork() == 7
+
+
+def test_where_no_more_files_can_be_open_nobody_waits_for_an_answer(monkeypatch, tmp_path):
+    """Otherwise the server ends with an error, and with it all jobs that it has forked."""
+    monkeypatch.setattr(forkserver, "_MOST_FILES", 2)
+    ours, theirs = os.pipe()
+    with open(ours) as stdin, socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as asking:
+        monkeypatch.setattr("sys.stdin", stdin)
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        server = threading.Thread(target=forkserver._serve, args=([listener],))
+        server.start()
+        try:
+            asking.settimeout(10)
+            asking.connect(str(tmp_path / "socket"))
+            assert asking.recv(1) == b""
+        finally:
+            os.close(theirs)
+            server.join()

@@ -97,6 +97,31 @@ def test_a_process_with_a_reused_pid_does_not_hold_the_lease(store):
         assert partial.directory() is not None
 
 
+def test_a_process_of_which_the_system_shows_nothing_more_holds_its_lease(store, monkeypatch):
+    lease = _lease(store, HOST, os.getpid())
+    monkeypatch.setattr(partial, "birth", lambda pid: "")  # as of another user's, where /proc hides them
+    assert partial.is_held(lease)
+
+
+def test_a_lease_that_another_process_took_first_is_given_back(store, monkeypatch):
+    """Both find an expired lease; the other buries it and takes its place before this one buries anything."""
+    lease = _lease(store, HOST, _dead_pid())
+    found = []
+
+    def late(path):
+        found.append(is_held(path))
+        if len(found) == 1:
+            lease.unlink()
+            lease.write_text(json.dumps({"host": HOST, "pid": os.getpid(), "birth": birth(os.getpid())}))
+        return found[-1]
+
+    is_held = partial.is_held
+    monkeypatch.setattr(partial, "is_held", late)
+    assert not partial.Lease(lease).acquire()
+    assert is_held(lease)
+    assert list(lease.parent.iterdir()) == [lease]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"pid": 1}', f'{{"host": "{HOST}", "pid": "x"}}', "[" * 100_000])
 def test_a_truncated_or_damaged_lease_expires_after_a_moment(store, text):
     lease = _lease(store, HOST, _dead_pid())

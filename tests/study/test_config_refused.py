@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from dualread.errors import ConfigError
 from dualread.study import config as config_module
 from dualread.study.config import resolve, without_nulls
 from dualread.training.settings import training_settings
@@ -58,6 +59,7 @@ REFUSED = [
     ({"figures": {"reliability": {"datasets": ["x"]}}}, "figures.reliability.datasets: 'x' is not in datasets."),
     ({"contrasts": {"rlcr": {"method": "x"}}}, "contrasts.rlcr.method: 'x' is not in methods."),
     ({"contrasts": {"rlcr": {"baseline": "x"}}}, "contrasts.rlcr.baseline: 'x' is not in methods."),
+    ({"contrasts": {"rlcr": {"baseline": "ood6"}}}, "contrasts.rlcr.baseline: 'ood6' is not in methods."),
     (
         {"contrasts": {"rlcr": {"datasets": ["slake", "ood6", "ood_ccg", "x"]}}},
         "contrasts.rlcr.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
@@ -195,6 +197,11 @@ def test_the_prompts_that_a_base_is_pretrained_on_are_checked_too():
     training = {"mixture": {"sharde": 0.1}}
     changes = {"backbones": {"medgemma-tiny": {"source": {"pretrain": {"training": training}}}}}
     assert "medgemma-tiny.source.pretrain.training.mixture: 'sharde': no such file" in problems(changes)
+
+
+def test_a_name_that_is_no_text_is_refused_where_plugins_check_no_settings():
+    with pytest.raises(ConfigError, match=r"actors\.rlvr\.settings\.draws_as: 3 is not in actors\."):
+        resolve(merged(EMBEDDED, {"actors": {"rlvr": {"settings": {"draws_as": 3}}}}), with_plugins=False)
 
 
 def test_a_split_that_the_hub_does_not_have_is_named(monkeypatch):

@@ -22,7 +22,11 @@ LARGEST_COMPARED = 2_000
 
 
 def eligible(manifest: pl.DataFrame, match_on: Sequence[str], role: str | None) -> pl.DataFrame:
-    """Return the rows that can be in a pair; new are `gold`, `kept` and `exchanged`, see `groups_of`."""
+    """Return the rows that can be in a pair, with three new columns.
+
+    `gold` are the gold answers in canonical form, sorted; `exchanged` is what their images are that a pair exchanges,
+    and `kept` what the others are (see `exchange`).
+    """
     shown = manifest.select("image_roles", "pixel_sha256s", "cluster_id").iter_rows(named=True)
     kept, exchanged = zip(*(exchange(row, role) for row in shown), strict=True) if manifest.height else ((), ())
     forms = [golds(references) for references in manifest["reference_answers"].to_list()]
@@ -40,8 +44,8 @@ def eligible(manifest: pl.DataFrame, match_on: Sequence[str], role: str | None) 
 def groups_of(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, Iterator["Group"], int]:
     """Return the rows that can be in a pair, groups of them, and how many of the groups are large.
 
-    `eligible` are rows with what `eligible` adds. The rows of a group agree in all that a pair has to share. Groups are
-    left out in which all exchange the same (whose first name is one), or have the same gold answer.
+    `eligible` is what the function of this name returns. The rows of a group agree in all that a pair has to share.
+    Groups are left out in which all exchange the same (whose first name is one), or have the same gold answer.
     """
     same = [*dict.fromkeys([*SAME, *match_on]), "kept"]
     rows = eligible.filter(

@@ -62,7 +62,7 @@ def read(given: Any, *, bits: int | None = None, ct_windows: CtWindows | None = 
 
 
 def stored(found: Decoded) -> bytes | None:
-    """Return a PNG of what is shown; None if the file's own bytes show it. The file of DICOM is about a patient."""
+    """Return a PNG of what is shown, always of DICOM: its file is about a patient. None if the bytes show it alone."""
     if found.own:
         return None
     file = io.BytesIO()

@@ -18,6 +18,7 @@ import importlib
 import json
 import mmap
 import os
+import resource
 import select
 import signal
 import socket
@@ -33,6 +34,9 @@ _PER_JOB = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR",
 _MOST_BYTES = 2**22  # of a request: its environment may have 2 MB in Linux
 _PATIENCE_SECONDS = 10.0
 _PDEATHSIG = 1  # of prctl(2)
+# The highest number that a connection may have: `select` knows 1024 files, a limit may be lower, and to fork a job
+# takes five more.
+_MOST_FILES = min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0]) - 6
 _LIBC = ctypes.CDLL(None)
 _ENVIRONMENT = dict(os.environ)  # before packages add to it
 _HAS_WARNED = mmap.mmap(-1, 1)  # which all processes share
@@ -68,7 +72,12 @@ class ForkedJob:
         gc.enable()
         from dualread.store.run import main
 
-        code = main(self.arguments)
+        try:
+            code = main(self.arguments)
+        except SystemExit as end:
+            code = end.code
+            if not isinstance(code, int):  # Python knows what to do with it
+                raise
         # Not as usual: to free all that the packages made, one by one, takes a child up to half a second.
         atexit._run_exitfuncs()
         sys.stdout.flush()
@@ -86,8 +95,9 @@ def _serve(listeners: list[socket.socket]) -> None:
             with contextlib.suppress(OSError):  # it has gone, or too many files are open
                 connection, _ = listener.accept()
                 user = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8]
-                is_ours = int.from_bytes(user, sys.byteorder) == os.getuid()
-                asking.append(connection) if is_ours else connection.close()  # nothing is read of another user's
+                is_ours = int.from_bytes(user, sys.byteorder) == os.getuid()  # nothing is read of another user's
+                has_room = connection.fileno() <= _MOST_FILES
+                asking.append(connection) if is_ours and has_room else connection.close()
         for connection in (each for each in [*asking] if each in ready):
             asking.remove(connection)
             _fork_job(connection, jobs, [*listeners, *asking])
@@ -115,7 +125,8 @@ def _ready(others: list, jobs: _Jobs, patience: float | None = None) -> list:
         except OSError:
             numbers = b""
         for number in numbers or [signal.SIGKILL]:
-            signal.pidfd_send_signal(asked_by[connection], number)
+            with contextlib.suppress(OSError):  # no signal has this number
+                signal.pidfd_send_signal(asked_by[connection], number)
         if not numbers:
             connection.close()
     for job in jobs.keys() & ready:

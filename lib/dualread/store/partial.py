@@ -74,7 +74,8 @@ def is_held(lease: Path) -> bool:
     try:
         owner = read_json(lease)
         if owner["host"] == HOST:
-            return is_alive(owner["pid"]) and owner["birth"] == birth(owner["pid"])
+            # Of other users, some systems show no more than that a process runs.
+            return is_alive(owner["pid"]) and birth(owner["pid"]) in ("", owner["birth"])
         return age <= _EXPIRED_SECONDS
     except FileNotFoundError:
         return False
@@ -96,11 +97,11 @@ class Lease:
         if self._stop is not None:
             return True
         if os.path.lexists(self.path) and not is_held(self.path):
-            # If several processes find it expired, the rename succeeds for one of them.
+            # If several processes find it expired, one rename succeeds; a late one takes away the next holder's.
             buried = self.path.with_name(f"{self.path.name}.{HOST}.{os.getpid()}.{threading.get_ident()}")
             with contextlib.suppress(FileNotFoundError):
                 self.path.rename(buried)
-                buried.unlink()
+                buried.rename(self.path) if is_held(buried) else buried.unlink()
         try:
             with self.path.open("x") as file:
                 os.fchmod(file.fileno(), 0o644)  # other users have to see that it is held

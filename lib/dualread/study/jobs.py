@@ -44,7 +44,7 @@ class RuleJobs:
     store: str  # the folder of the store
     results: str  # the folder of the study's artifacts
     files: dict[tuple, Path] = field(default_factory=dict)  # the job files that this plan has written, by wildcards
-    known: dict[tuple, Description] = field(default_factory=dict)
+    known: dict[tuple, Description] = field(default_factory=dict)  # the descriptions that were made, by wildcards
 
     def described(self, wildcards: Any) -> Description:
         """Return a job's description, which is made once: Snakemake asks for its inputs and for each parameter."""

@@ -63,6 +63,7 @@ def hold(results: Path) -> Lease:
         return lease  # the rules of a module are read once more for each `use rule`
     raise ConfigError(
         f"{results}: another run of this study is at work here (process {holder['pid']} on {holder['host']}), so"
-        " nothing was started. Wait for it, or end it; one that was killed elsewhere counts for ten minutes. To run"
-        " another configuration at the same time, use a second checkout; both may have one store."
+        f" nothing was started. Wait for it, or end it; one that was killed elsewhere counts for ten minutes, or until"
+        f" you remove {lease.path}. To run another configuration at the same time, use a second checkout; both may have"
+        " one store."
     )

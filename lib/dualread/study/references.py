@@ -45,7 +45,7 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
         for name, entry in getattr(config, section).items():
             for path, target in paths.items():
                 for where, reference in _named(f"{section}.{name}.{path}", value_at(entry, path)):
-                    if section != "contrasts" or reference not in MEANS:
+                    if (section, path) != ("contrasts", "datasets") or reference not in MEANS:
                         yield where, target, reference
     for name, actor in config.actors.items():
         yield from ((f"actors.{name}.checkpoints", "backbones", backbone) for backbone in actor.checkpoints or {})
@@ -59,4 +59,4 @@ def _named(where: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         yield from ((f"{where}.{role}", name) for role, name in value.items())
     elif value is not None:
-        yield from ((where, name) for name in ([value] if isinstance(value, str) else value))
+        yield from ((where, name) for name in (value if isinstance(value, list | tuple) else [value]))

@@ -33,7 +33,7 @@ class Work:
     """The work of one kind that jobs of one stage do."""
 
     stage: str  # the stage
-    what: str  # the kind of items: answers, samples, completions,
+    what: str  # the kind of items: answers, samples, completions, ...
     backbone: str | None = None  # the backbone that does it; None for a core without a model
     jobs: int = 0  # number of jobs; 0 if another row of the stage counts them
     items: int = 0  # number of items

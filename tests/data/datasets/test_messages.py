@@ -58,6 +58,7 @@ PAIRS = {
     "no answer": ("synpic1|q\nsynpic2|q\n", "synpic1|a\n"),
     "two answers": ("synpic1|q\n", "synpic1|a\nsynpic1|b\n"),
     "two questions": ("synpic1|q\nsynpic1|r\n", "synpic1|a\n"),
+    "an empty file of answers": ("synpic1|a or b|a\n", ""),
     "an answer without a bar": ("synpic1|q\n", "synpic1\n"),
     "a question without a bar": ("synpic1\n", "synpic1|a\n"),
     "another folder": ("../a|q\n", "../a|a\n"),

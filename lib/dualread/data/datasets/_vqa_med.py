@@ -33,7 +33,7 @@ def load_parts(folder: Path, *parts: Sequence[str]) -> Loaded:
     files = []
     for part in parts:
         questions, *others, images = (place_of(folder, pattern.strip("*")) for pattern in part)
-        answers = {}
+        answers = None
         for file in others:
             fields = fields_of(file, "image|answer")
             answers = {image.strip(): _alternatives(text) for image, text in fields.values()}
@@ -54,18 +54,18 @@ def place_of(folder: Path, name: str) -> Path:
     return paths[0]
 
 
-def _rows(file: Path, images: Path, answers: Mapping[str, tuple[str, ...]], before: int) -> Iterator[Row]:
-    """Yield the rows of one file, which has the answers itself if there are none; `before` counts earlier lines."""
-    fields = fields_of(file, "image|question" if answers else "image|question|answer")
+def _rows(file: Path, images: Path, answers: Mapping[str, tuple[str, ...]] | None, before: int) -> Iterator[Row]:
+    """Yield the rows of one file, which without `answers` has them itself; `before` counts lines of earlier files."""
+    fields = fields_of(file, "image|question|answer" if answers is None else "image|question")
     names = {parts[0].strip() for parts in fields.values()}
-    if answers and (apart := sorted(names ^ answers.keys())):
+    if answers is not None and (apart := sorted(names ^ answers.keys())):
         raise DataError(
             f"{file}: {len(apart)} images have a question or an answer, but not both, such as {apart[0]}. Restore both"
             " files from one official archive."
         )
     for i, (image, question, *answer) in fields.items():
         name = image.strip()
-        golds = answers[name] if answers else _alternatives(answer[0])
+        golds = _alternatives(answer[0]) if answers is None else answers[name]
         yield Row(
             official_id=name,
             question=question,

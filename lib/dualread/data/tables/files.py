@@ -294,8 +294,10 @@ def _is_object(line: str) -> bool:
 def parsed(text: str, numbers: Callable[[str], Any] | None = None) -> Any:
     """Return the content of a JSON text; `numbers` reads the text of a number, by default as Python's int and float.
 
-    Raises: ValueError: The text is not JSON, a key occurs twice in one object, or an escape sequence is half of a
-    surrogate pair, so that its text could not be written again. A RecursionError says that it is nested too deeply.
+    Raises:
+        ValueError: The text is not JSON, a key occurs twice in one object, or an escape sequence is half of a surrogate
+            pair, so that its text could not be written again.
+        RecursionError: It is nested too deeply.
     """
     content = json.loads(
         text, object_pairs_hook=_unique_keys, parse_int=numbers, parse_float=numbers, parse_constant=numbers
