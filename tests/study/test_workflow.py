@@ -1,3 +1,5 @@
+import errno
+import json
 import os
 import re
 import signal
@@ -16,7 +18,7 @@ from snakemake.settings.enums import RerunTrigger
 from snakemake.settings.types import ResourceSettings
 
 from dualread.errors import ConfigError
-from dualread.store.record import HOST
+from dualread.store.record import HOST, birth
 from dualread.study import locks
 from dualread.study import workflow as insides
 
@@ -177,9 +179,8 @@ def test_two_runs_of_one_study_are_refused_as_long_as_the_first_runs(tmp_path):
         with pytest.raises(ConfigError, match=rf"another run .* \(process {other.pid} on {HOST}\)"):
             locks.hold(results)
         other.communicate("\n")
-    for lease in (locks.hold(results), locks.hold(results)):  # a module is read once for each `use rule`
-        lease.close()
-    assert not list(results.iterdir())
+    for lock in (locks.hold(results), locks.hold(results)):  # a module is read once for each `use rule`
+        lock.close()
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written to"):
         locks.hold(tmp_path / "file")
@@ -337,3 +338,23 @@ def test_a_job_elsewhere_gets_what_its_run_was_planned_with(tmp_path):
     assert insides.as_planned(planning(main=False), file, lambda: ["code", "packages"]) == ["edited", "-"]
     unplanned = insides.as_planned(planning(main=False), tmp_path / "other.planned", lambda: ["code", "packages"])
     assert not {*unplanned} & {"code", "packages", "-"}
+
+
+def test_without_locks_a_study_is_held_by_a_lease_until_its_process_ends(tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    file = tmp_path / "running.lease"
+    first, again = locks.hold(tmp_path), locks.hold(tmp_path)  # the rules of a module are read several times
+    again.close()
+    assert json.loads(file.read_text())["pid"] == os.getpid()
+    first.close()
+    parent = {"host": HOST, "pid": os.getppid(), "birth": birth(os.getppid())}
+    for holder in (parent, {"host": "another-host", "pid": 1, "birth": ""}):
+        file.write_text(json.dumps(holder))
+        with pytest.raises(ConfigError, match=f"process {holder['pid']} on {holder['host']}"):
+            locks.hold(tmp_path)
+    file.write_text(json.dumps({**parent, "birth": "another process"}))  # it was killed
+    locks.hold(tmp_path).close()
+    assert not file.exists()

@@ -1,7 +1,7 @@
 """What a finished study has is never taken for what it would be now, whatever Snakemake remembers or has lost."""
 
 import base64
-import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from dualread.apps import main as program
-from dualread.store.partial import Lease
 from tests.once import once
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import (
@@ -169,8 +168,8 @@ def test_no_job_of_an_earlier_run_shows_its_result(checkout, micro, edited):
 def test_a_second_run_beside_the_first_is_refused(checkout):
     """Also with --nolock, with which Snakemake would let both replace what the other is about to read."""
     before = (checkout.folder / STUDY).read_text()
-    with contextlib.closing(Lease(checkout.folder / MICRO / "running.lease")) as lease:
-        assert lease.acquire()
+    with (checkout.folder / MICRO / "running").open("a") as running:
+        fcntl.flock(running, fcntl.LOCK_EX)
         EDITS[TRAINING](checkout)
         done = run(checkout, "--nolock", "--forceall")
         assert done.returncode == 1

@@ -42,28 +42,51 @@ def free_dead_locks(folder: Path) -> IO[str]:
     return running
 
 
-def hold(results: Path) -> Lease:
-    """Hold the results of a study until this process ends.
+def hold(results: Path) -> IO[str] | Lease:
+    """Hold the results of a study until this process ends; the caller keeps what is returned.
 
     Snakemake locks its folder when it has planned, and --nolock switches that off. Of two runs at a time, one would
     plan with results that the other is about to replace.
     """
-    lease = Lease(results / "running.lease")
+    this_process = f"process {os.getpid()} on {HOST}"
     try:
         results.mkdir(parents=True, exist_ok=True)
-        if lease.acquire():
-            atexit.register(lease.close)
-            return lease
+        running = (results / "running").open("a+")
+        try:
+            fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            running.seek(0)
+            if (holder := running.read()) == this_process:  # the rules of a module are read again for each `use rule`
+                return running
+            running.close()
+            raise _at_work(results, holder) from None
+        except OSError:  # a file system without locks
+            running.close()
+            return _hold_by_lease(results, this_process)
+        running.truncate(0)
+        running.write(this_process)
+        running.flush()
+        return running
     except OSError as error:
         raise ConfigError(f"{results}: cannot be written to ({error.strerror}). Make the folder writable.") from error
-    holder = {"pid": "?", "host": "?"}
-    with contextlib.suppress(OSError, ValueError, TypeError):  # it is being written, or has just ended
-        holder |= read_json(lease.path)
-    if (holder["pid"], holder["host"]) == (os.getpid(), HOST):
-        return lease  # the rules of a module are read once more for each `use rule`
-    raise ConfigError(
-        f"{results}: another run of this study is at work here (process {holder['pid']} on {holder['host']}), so"
-        f" nothing was started. Wait for it, or end it; one that was killed elsewhere counts for ten minutes, or until"
-        f" you remove {lease.path}. To run another configuration at the same time, use a second checkout; both may have"
-        " one store."
+
+
+def _hold_by_lease(results: Path, this_process: str) -> Lease:
+    lease = Lease(results / "running.lease")
+    if lease.acquire():
+        atexit.register(lease.close)
+        return lease
+    owner = {}
+    with contextlib.suppress(OSError, ValueError):  # it is being written, or has just ended
+        owner = read_json(lease.path)
+    if (holder := f"process {owner.get('pid', '?')} on {owner.get('host', '?')}") == this_process:
+        return lease
+    more = f" One that was killed on another machine counts for ten minutes, or until you remove {lease.path}."
+    raise _at_work(results, holder, more)
+
+
+def _at_work(results: Path, holder: str, more: str = "") -> ConfigError:
+    return ConfigError(
+        f"{results}: another run of this study is at work here ({holder}), so nothing was started. Wait for it, or"
+        f" end it. To run another configuration at the same time, use a second checkout; both may have one store.{more}"
     )
