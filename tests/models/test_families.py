@@ -105,8 +105,8 @@ def test_generation_and_replay_are_the_models_own(family, n_samples):
     replayed = read_states(family.opened, [request for request, _ in made], ids, ReadSpec(kappa=0.1), batch_size=5)
     for (request, one), found in zip(made, replayed, strict=True):
         own, states, is_image, n = alone(family, request, list(one.token_ids))
-        assert np.abs(np.array(one.token_log_probs) - own).max() < 2e-5
-        assert np.abs(found.token_log_probs - own).max() < 2e-5
+        assert np.abs(np.array(one.token_log_probs) - own).max() < 1e-5
+        assert np.abs(found.token_log_probs - own).max() < 1e-5
         expected = {
             "h_pre": states[-1][n - 1],
             "h_global": states[-1][:n][is_image].mean(dim=0),

@@ -106,6 +106,12 @@ def test_measuring_the_rounding_leaves_the_weights_as_they_were(tiny, hospital, 
     assert own.rounding == 0
 
 
+def test_no_weight_is_cast_where_there_are_no_completions(tiny, monkeypatch):
+    monkeypatch.setattr(agreement.own_pass, "in_float32", None)
+    opened = open_checkpoint(tiny.checkpoint, {**MODEL, "dtype": "bfloat16"})
+    assert agreement.ReferenceLogProbs.of(opened, [], []).rounding == 0
+
+
 CONFIGURED = Agreement(argmax_tolerance=1e-3, max_mean_log_prob_difference=1e-3, max_argmax_mismatch_share=1e-3)
 
 

@@ -45,27 +45,45 @@ def log_probs(model, inputs, ids):
     return logits.log_softmax(dim=-1)[range(len(ids)), ids]
 
 
-def gradient_of_formula(job, completions, weights, step):
-    """Return the gradient, clipped to a norm of 1, of the mean over the completions of the mean over the tokens of
+def gradient_of_formula(job, completions, weights, step, old=None):
+    """Return the gradient, clipped to a norm of 1, of
 
-    -A p / p_old + KL (p / p_old) (p_ref / p - log(p_ref / p) - 1), with A = (reward - mean) / (sample deviation + 1e-4)
+    sum over the tokens of (max(-A p / p_old, -A clip(p / p_old)) + KL (p / p_old) (p_ref / p - log(p_ref / p) - 1)) / n
 
-    The policy is still that which sampled: p_old is p itself, whose ratio is not clipped, but has a gradient.
+    with A = (reward - mean) / (sample deviation + 1e-4), and n as the type of the loss says. With the weights `old` the
+    completions were drawn; without them, the policy is still that which sampled: p_old is p itself, and no ratio is
+    clipped; it has a gradient all the same.
     """
-    model, reference = (load(job.checkpoint, job.model) for _ in range(2))
+    settings = job.settings
+    model, reference, drawing = (load(job.checkpoint, job.model) for _ in range(3))
     model.load_state_dict({**model.state_dict(), **weights})
+    drawing.load_state_dict({**drawing.state_dict(), **(weights if old is None else old)})
     encoder = Opened.of(model, load_processor(job.checkpoint, job.model), job.model, job.facts).encoder
-    [row] = trainer.training_order(3, steps=2, prompts_per_step=1, seed=job.seed)[step : step + 1]
+    row = trainer.training_order(3, steps=2, prompts_per_step=1, seed=job.seed)[step // settings.num_iterations]
     question = job.questions[row]
     inputs = encoder.inputs(question.text, [open_image(job.images / file) for file in question.image_files])
     rewards = np.array(REWARDS)
-    for ids, advantage in zip(completions, (rewards - rewards.mean()) / (rewards.std(ddof=1) + 1e-4), strict=True):
+    advantages = rewards - rewards.mean()
+    if settings.scale_rewards == "group":
+        advantages /= rewards.std(ddof=1) + 1e-4
+    ends = load_processor(job.checkpoint, job.model).tokenizer.eos_token_id
+    taught = [ids[-1] == ends or not settings.mask_truncated_completions for ids in completions]
+    for ids, advantage, is_taught in zip(completions, advantages, taught, strict=True):
+        if not is_taught:
+            continue
         log_p = log_probs(model, inputs, ids)
         with torch.no_grad():
-            log_ref = log_probs(reference, inputs, ids)
-        ratio = (log_p - log_p.detach()).exp()
+            log_ref, log_old = log_probs(reference, inputs, ids), log_probs(drawing, inputs, ids)
+        ratio = (log_p - log_old).exp()
+        clipped = ratio.clamp(1 - settings.clip_low, 1 + settings.clip_high)
         divergence = (log_ref - log_p).exp() - (log_ref - log_p) - 1
-        (ratio * (KL * divergence - float(advantage))).mean().div(len(completions)).backward()
+        loss = torch.maximum(-float(advantage) * ratio, -float(advantage) * clipped) + KL * ratio * divergence
+        n = {
+            "grpo": len(ids) * len(completions),
+            "dapo": sum(len(of) for of, is_taught in zip(completions, taught, strict=True) if is_taught),
+            "dr_grpo": len(completions) * settings.max_completion_tokens,
+        }
+        loss.sum().div(n[settings.loss_type]).backward()
     gradient = {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
     norm = float(sum(of.double().pow(2).sum() for of in gradient.values())) ** 0.5
     return {name: of / max(norm, 1.0) for name, of in gradient.items()}
@@ -86,6 +104,37 @@ def test_both_steps_follow_the_gradient_of_the_formula(several, steps):
         expected = gradient_of_formula(job, completions, weights, step)
         assert largest_difference(gradient, expected) < 1e-5
     # In the first step the divergence is 0, and so is its gradient. In the second one neither is.
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"loss_type": "dapo"},
+        {"loss_type": "dr_grpo"},
+        {"scale_rewards": "none"},
+        {"num_iterations": 2},
+        {"mask_truncated_completions": True},
+    ],
+    ids=lambda variant: next(iter(variant)),
+)
+@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
+def test_variants_of_the_loss_follow_their_formulas(answered, steps, monkeypatch, variant):
+    make, ids = answered
+    completions = [before + block for before, block in ids]
+    completions[2] = completions[2][:-1]  # as if it was cut
+    monkeypatch.setattr(_grpo_trainer, "roll_out", lambda *_, **__: completions)
+    job = make("actor", reward=REWARD, **{**SETTINGS, "learning_rate": 0.003}, **variant)
+    log = train(job)
+    assert [row["step"] for row in log if row["name"] == "gradient_norm"] == [1, 2]
+    for step, (weights, gradient) in enumerate(steps):
+        drawn_by = steps[step - step % job.settings.num_iterations][0]
+        expected = gradient_of_formula(job, completions, weights, step, drawn_by)
+        assert largest_difference(gradient, expected) < 1e-5
+        plain = gradient_of_formula(
+            dataclasses.replace(job, settings=make("plain").settings), completions, weights, step
+        )
+        assert largest_difference(gradient, plain) > 1e-3 or step < job.settings.num_iterations - 1
 
 
 @pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)  # of Gemma 3, TRL itself shifts the token types

@@ -176,7 +176,7 @@ class AnsweringActor(Protocol):
     Results depend only on the list of requests as a whole, the settings and the checkpoint.
 
     Attributes:
-        encoder: Encodes the checkpoint's prompts.
+        encoder: Encodes the checkpoint's prompts, and knows which ids end a turn.
     """
 
     encoder: "Encoder"

@@ -36,10 +36,11 @@ class Job:
     """One actor to train.
 
     The `facts` are what experiments say about the base checkpoint; `images` is the folder that the image files of the
-    questions are relative to. `rollouts`, a module, samples in place of the model itself, on `rollout_gpus` (as
-    CUDA_VISIBLE_DEVICES names them) or on those of the trainer. `scratch` is for the trainer's own files;
-    `checkpoints`, for those of `save_every`, outlives a kill. `steps_file` is for those who watch the training
-    (`progress.note_steps`).
+    questions are relative to, and `references` has the accepted answers of each. The order of the questions and the
+    rollouts depend on `seed`. `rollouts`, a module, samples in place of the model itself, on `rollout_gpus` (as
+    CUDA_VISIBLE_DEVICES names them) or on those of the trainer. The trained checkpoint is written to `out`; `scratch`
+    is for the trainer's own files; `checkpoints`, for those of `save_every`, outlives a kill. Trackers call the
+    training `name`; `steps_file` is for those who watch it (`progress.note_steps`).
     """
 
     checkpoint: Path

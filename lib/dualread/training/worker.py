@@ -44,7 +44,7 @@ def train_together(assignment: Assignment, n_processes: int, nodes: int = 1) -> 
             f" process. Set processes to at most {n_gpus * nodes}, or run on machines with more GPUs."
         )
     file = assignment.scratch / "assignment.json"
-    file.write_text(assignment.to_json())
+    file.write_text(assignment.to_json(), encoding="utf-8")  # in which JSON is read
     launch(__name__, file, n_processes, nodes)
     return json.loads(_log_file(file).read_bytes())
 

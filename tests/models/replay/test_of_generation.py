@@ -30,9 +30,13 @@ REQUESTS = [
 ]
 
 
-def answers(opened, n_tokens=12, *, batch_size=3, spec=WHOLE, asked=REQUESTS):
-    """Greedy answers with the states of their pass."""
-    decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=n_tokens, seed=0)
+def decoded(n_tokens=12, temperature=0.0):
+    return SeededDecoding(temperature=temperature, top_p=1.0, n_samples=1, max_completion_tokens=n_tokens, seed=0)
+
+
+def answers(opened, n_tokens=12, *, batch_size=3, spec=WHOLE, asked=REQUESTS, temperature=0.0):
+    """Answers with the states of their pass."""
+    decoding = decoded(n_tokens, temperature)
     made = TransformersEngine(opened, batch_size).answer(asked, decoding, of_generation.Collected(spec=spec))
     return [one for [one] in made]
 
@@ -73,10 +77,10 @@ def test_each_state_of_the_pass_is_that_of_the_replay(opened, n_tokens, shared):
         assert max(differences(one.states, found)) < 2e-5
 
 
-def test_answers_are_the_same_whether_states_are_collected(opened):
-    decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=12, seed=0)
-    plain = [one for [one] in TransformersEngine(opened, 3).answer(REQUESTS, decoding)]
-    kept = answers(opened)
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_answers_are_the_same_whether_states_are_collected(opened, temperature):
+    plain = [one for [one] in TransformersEngine(opened, 3).answer(REQUESTS, decoded(temperature=temperature))]
+    kept = answers(opened, temperature=temperature)
     assert [one.token_ids for one in plain] == [one.token_ids for one in kept]
     assert {one.states for one in plain} == {None}
 

@@ -150,7 +150,7 @@ def stream(
     uniform = None
     if decoding.temperature > 0:
         drawn = [row.request.generator(row.index) for row in rows]
-        uniform = np.stack([rng.random(longest) for rng in drawn])
+        uniform = np.stack([rng.random(longest + 1) for rng in drawn])  # one more where the last token is read, too
     if collecting is not None:
         from dualread.models.generation._states import Kept
 
@@ -244,8 +244,8 @@ def steps(
     """Complete prompts in one batch, token by token; each prompt is read once, whatever the number of its completions.
 
     `prompt_of_row` is the position of each completion's prompt; `uniform` are random numbers in [0, 1), [completions,
-    max_completion_tokens], or None for greedy decoding; `ended` are completions that nobody wants any longer, to which
-    the caller may add some between two steps; `kept` as in `stream`.
+    steps], or None for greedy decoding; `ended` are completions that nobody wants any longer, to which the caller may
+    add some between two steps; `kept` as in `stream`.
     """
     import torch
 

@@ -77,7 +77,7 @@ class ReferenceLogProbs:
             with torch.inference_mode():
                 return [own_pass.log_probs(opened.model, *row, kind) for row in of_rows]
 
-        log_probs, exact = in_both_precisions(opened, read)
+        log_probs, exact = in_both_precisions(opened, read) if rows else ([], [])
         return cls(rows=rows, exact=exact, rounding=own_pass.mean_difference(log_probs, exact) if rows else 0.0)
 
     def check(self, replayed: Sequence[Replayed], bounds: Agreement, *, where: str) -> None:

@@ -39,14 +39,14 @@ class Responses:
             ArtifactError: A line is longer than any response.
         """
         self.folder, self.n_broken, self.first_broken = folder, 0, ""
-        self._places: dict[str, tuple[_Place, ...]] = {}
+        self._places: dict[str, list[_Place]] = {}
         self._asked: set[str] = set()
         for path in files:
             with path.open("rb") as file:
                 for number, start, line in _lines(file):
                     place = (path, number, start, len(line))
                     if (custom_id := _custom_id(line)) is not None:
-                        self._places[custom_id] = (*self._places.get(custom_id, ()), place)
+                        self._places.setdefault(custom_id, []).append(place)
                     else:
                         self.n_broken += 1
                         self.first_broken = self.first_broken or _where(place)

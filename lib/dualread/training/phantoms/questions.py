@@ -21,9 +21,10 @@ N_QUESTIONS = 16  # about every scene
 class SceneQuestion:
     """One question about one scene, as its annotator writes it, with the true answer in lower case.
 
-    The content family is one of the ten of SLAKE, in lower case; "knowledge" is SLAKE's KG. `evidence` says in a few
-    words what in the image decides the answer. Wrong answers are those for other scenes. For multiple choice, `options`
-    are the answer and three wrong ones, in an order that does not reveal the answer.
+    The content family is one of the ten of SLAKE, in lower case; "knowledge" is SLAKE's KG. The answer type is "open"
+    or "closed". `evidence` says in a few words what in the image decides the answer. Wrong answers are those for other
+    scenes. For multiple choice, `options` are the answer and three wrong ones, in an order that does not reveal the
+    answer; there are none where fewer than three are wrong.
     """
 
     content_family: str

@@ -54,8 +54,9 @@ class Scene:
     nothing.
 
     The `contrast` of lesions goes from 0 (invisible) to 1 (black or white). `haze` is the share of the contrast of the
-    whole image, in [0, 1], that a haze takes away; it adds lumps instead. `noise` and `tint` are as in `Style`.
-    `wording` is the annotator, 0 or 1: both ask the same questions and write some of them differently.
+    whole image, in [0, 1], that a haze takes away; it adds lumps instead. `noise` is the standard deviation of the
+    pixel noise, and `tint` as in `Style`. `wording` is the annotator, 0 or 1: both ask the same questions and write
+    some of them differently.
     """
 
     modality: str

@@ -81,13 +81,12 @@ def visual_certainty(kl: Sequence[float | None], entropy: Sequence[float | None]
 
 
 def token_weights(kl: np.ndarray, entropy: np.ndarray) -> np.ndarray:
-    """Return w = 1.1 - 0.2 sigmoid(zscore(log(KL + 1e-8) - log(H + 1e-8))) in [0.9, 1.1] of one completion's tokens
-    [n].
+    """Return w = 1.1 - 0.2 sigmoid(zscore(log(KL + 1e-8) - log(H + 1e-8))) in [0.9, 1.1] of one completion's n tokens.
 
-    The less a token depends on the image, the larger its weight. The z-score is over the tokens of the completion's
-    vision block, so that weights shift credit within a block and not between completions. The token of a block with a
-    single token has weight 1. (The released code standardizes over all tokens of the completion, although only the
-    vision tokens are weighted.)
+    `kl` and `entropy` are those of each token in nats [n]. The less one depends on the image, the larger its weight.
+    The z-score is over the tokens of the completion's vision block, so that weights shift credit within a block and not
+    between completions. The token of a block with a single token has weight 1. (The released code standardizes over all
+    tokens of the completion, although only the vision tokens are weighted.)
     """
     return HIGHEST_TOKEN_WEIGHT - (HIGHEST_TOKEN_WEIGHT - LOWEST_TOKEN_WEIGHT) * _standing(kl, entropy)
 
