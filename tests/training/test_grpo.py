@@ -15,7 +15,7 @@ from dualread.models.backbones.checkpoint import load
 from dualread.training import _grpo_trainer, dcpo, grpo, vl_calibration
 from dualread.training.grpo import train
 from dualread.training.rewards import dcpo as dcpo_reward
-from dualread.training.rewards import rlcr
+from dualread.training.rewards import rlcr, rlvr
 from dualread.training.rewards import vl_calibration as vl_reward
 from dualread.training.trainer import Algorithm, _reward_function, counted
 
@@ -104,6 +104,32 @@ def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
         "terms/valid/mean": pytest.approx(0.3),
         "terms/valid/std": pytest.approx((0.81 / 3 - 0.09) ** 0.5),
     }
+
+
+@both
+def test_kl_is_measured_against_the_base_and_only_if_it_has_a_coefficient(tiny, answered, monkeypatch):
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    make, _ = answered
+    compute_loss, references = GRPOTrainer._compute_loss, []
+
+    def record(self, model, inputs):
+        references.append(inputs.get("ref_per_token_logps"))
+        return compute_loss(self, model, inputs)
+
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", record)
+    log = pl.DataFrame(train(make("with", reward=rlvr, kl_coefficient=1.0)))
+    kl = log.filter(pl.col("name") == "kl")["value"]
+    assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy still equals the base
+    assert kl[1] > 1e-3  # and differs from it after a step
+    assert all(logps is not None for logps in references)
+
+    references.clear()
+    free = pl.DataFrame(train(make("without", reward=rlvr)))
+    assert free.filter(pl.col("name") == "kl").height == 0
+    assert references == [None, None]
+    held, moved = ((make(name).out / "model.safetensors").read_bytes() for name in ("with", "without"))
+    assert held != moved
 
 
 @pytest.mark.parametrize(
