@@ -5,6 +5,8 @@ neither names nor ids, and each row holds its own copy. Questions and answers ar
 images, rows that repeat another row exactly, and a row that repeats another except for letter case.
 """
 
+import io
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,18 +42,23 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     everyone = base.cases(hospital)
     for split in (split for split in SPLITS if split in hospital.images):
         chosen = [case for case in everyone if case.split == split]
-        table = base.parquet(_rows(chosen, hospital, split), _COLUMNS, _FEATURES)
-        yield f"data/{split}-00000-of-00001.parquet", table
+        buffer, metadata = io.BytesIO(), {"huggingface": json.dumps({"info": {"features": _FEATURES}})}
+        table = pl.DataFrame(_rows(chosen, hospital, split), schema=_COLUMNS)
+        table.write_parquet(buffer, compression="snappy", metadata=metadata)
+        yield f"data/{split}-00000-of-00001.parquet", buffer.getvalue()
 
 
 def _rows(chosen: list[base.Case], hospital: base.Hospital, split: str) -> list[dict[str, Any]]:
     rng = base.random(hospital, "rows", split)
     rows = []
     for case in chosen:
-        picture = base.picture(case, hospital)
-        content = base.jpeg(picture.convert("CMYK") if case.image_id % _CMYK == 0 else picture)
-        image = {"bytes": content, "path": None}
+        image = {"bytes": _image(case, hospital), "path": None}
         for question in base.pick(base.questions(case, WORDING), hospital.questions_per_image, rng):
             rows.append({"image": image, "question": question.question.lower(), "answer": question.answer})
     up_to_case = {**rows[0], "answer": rows[0]["answer"].upper()}
     return [*rows, *rows[:_REPEATED], up_to_case]
+
+
+def _image(case: base.Case, hospital: base.Hospital) -> bytes:
+    image = base.picture(case, hospital)
+    return base.jpeg(image.convert("CMYK") if case.image_id % _CMYK == 0 else image)
