@@ -5,8 +5,6 @@ neither names nor ids, and each row holds its own copy. Questions and answers ar
 images, rows that repeat another row exactly, and a row that repeats another except for letter case.
 """
 
-import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,10 +40,8 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     everyone = base.cases(hospital)
     for split in (split for split in SPLITS if split in hospital.images):
         chosen = [case for case in everyone if case.split == split]
-        buffer, metadata = io.BytesIO(), {"huggingface": json.dumps({"info": {"features": _FEATURES}})}
-        table = pl.DataFrame(_rows(chosen, hospital, split), schema=_COLUMNS)
-        table.write_parquet(buffer, compression="snappy", metadata=metadata)
-        yield f"data/{split}-00000-of-00001.parquet", buffer.getvalue()
+        table = base.parquet(_rows(chosen, hospital, split), _COLUMNS, _FEATURES)
+        yield f"data/{split}-00000-of-00001.parquet", table
 
 
 def _rows(chosen: list[base.Case], hospital: base.Hospital, split: str) -> list[dict[str, Any]]:
