@@ -355,6 +355,9 @@ def test_without_locks_a_study_is_held_by_a_lease_until_its_process_ends(tmp_pat
         file.write_text(json.dumps(holder))
         with pytest.raises(ConfigError, match=f"process {holder['pid']} on {holder['host']}"):
             locks.hold(tmp_path)
+    file.write_text("[]")  # damaged, and just now
+    with pytest.raises(ConfigError, match=r"process \? on \?"):
+        locks.hold(tmp_path)
     file.write_text(json.dumps({**parent, "birth": "another process"}))  # it was killed
     locks.hold(tmp_path).close()
     assert not file.exists()

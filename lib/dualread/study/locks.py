@@ -76,10 +76,10 @@ def _hold_by_lease(results: Path, this_process: str) -> Lease:
     if lease.acquire():
         atexit.register(lease.close)
         return lease
-    owner = {}
-    with contextlib.suppress(OSError, ValueError):  # it is being written, or has just ended
-        owner = read_json(lease.path)
-    if (holder := f"process {owner.get('pid', '?')} on {owner.get('host', '?')}") == this_process:
+    owner = {"pid": "?", "host": "?"}
+    with contextlib.suppress(OSError, ValueError, TypeError):  # it is being written, is damaged, or has just ended
+        owner |= read_json(lease.path)
+    if (holder := f"process {owner['pid']} on {owner['host']}") == this_process:
         return lease
     more = f" One that was killed on another machine counts for ten minutes, or until you remove {lease.path}."
     raise _at_work(results, holder, more)
