@@ -188,25 +188,6 @@ def errors_on(*images):
     return change
 
 
-def test_errors_on_one_image_leave_no_interval_of_the_auroc():
-    rows = Study(errors_on(0)).compare(ContrastSpec(name="c", **DEFAULT))
-    own = find(rows, dataset="slake", metric="auroc", method="psr")
-    found = find(rows, contrast="c", dataset="slake", metric="auroc", method="psr", baseline="other")
-    assert own["estimate"] is not None
-    assert (own["low"], own["n_undefined"], found["low"], found["p"]) == (None, B, None, None)
-
-
-def test_without_replicates_nothing_is_known_about_retrained_actors(study):
-    none = {key: np.empty(0) for key in study.replicates}
-    rows = compare(
-        Results(study.metrics, lambda run, name: none[(*run, name)], {"ood6": ["a", "b"]}, METRIC_NAMES),
-        [ContrastSpec(name="c", **DEFAULT)],
-    )
-    found = find(rows, contrast="c", dataset="slake", metric="brier", method="psr", baseline="other")
-    names = ("low", "high", "p", "p_holm", "low_retrained", "high_retrained", "p_retrained", "p_holm_retrained")
-    assert [found[name] for name in names] == [None] * 8
-
-
 def test_resamples_without_a_value_are_counted_and_left_out():
     study = Study(errors_on(0, 1))
     rows = study.compare(ContrastSpec(name="c", **DEFAULT))

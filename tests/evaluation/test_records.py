@@ -50,16 +50,6 @@ def test_one_row_a_run_and_domain_sorted():
     assert one(found, method="psr", domain="slake", seed=17)["reason"] is None
 
 
-def test_the_mean_is_of_each_seed_and_equals_the_tables_ood6():
-    found = method_domain_seed(ANSWERED, DOMAINS)
-    # (.25 + .75)/2 and (.375 + .875)/2
-    means = [one(found, method="psr", domain="ood6", seed=seed)["brier"] for seed in (17, 29)]
-    assert means == [0.5, 0.625]
-    value = summarize(ANSWERED, seeds={"tiny": (17, 29)})[Key("tiny", "ood6", "all", "psr", "brier")]
-    assert value.mean == sum(means) / 2
-    assert dict(value.by_seed) == dict(zip((17, 29), means, strict=True))
-
-
 def test_undefined_is_empty_with_the_reason_and_so_is_a_mean_over_it():
     found = method_domain_seed(ANSWERED, DOMAINS)
     hole = one(found, method="psr", domain="b", seed=29)

@@ -49,6 +49,7 @@ def test_a_threshold_that_nothing_reaches_keeps_nothing_and_has_no_risk():
     test = list(threshold_rows(answers([0.1, 0.2], [True, True]), choose(VALIDATION, [10])))
     assert values(test) == {"threshold_at_risk_10": 0.9, "coverage_at_risk_10": 0.0, "kept_risk_at_risk_10": None}
     assert test[2]["reason"] == "no confidence reaches the threshold 0.9"
+    assert (test[1]["high"], test[2]["low"]) == (pytest.approx(1 - 0.025 ** (1 / 2)), None)
 
 
 def test_a_certified_threshold_is_judged_beside_the_empirical_one():
@@ -98,12 +99,6 @@ def test_a_reason_is_in_the_unit_of_the_answers_that_it_is_about():
     reasons = {row["metric"]: row["reason"] for row in rows}
     assert reasons["coverage_at_risk_10"] == "no interval: all rows are about one patient"
     assert "too few images (1)" in reasons["certified_coverage_at_risk_10"]
-
-
-def test_what_keeps_nothing_has_an_interval_of_coverage_alone():
-    test = {row["metric"]: row for row in threshold_rows(answers([0.1, 0.2], [True, True]), choose(VALIDATION, [10]))}
-    assert test["coverage_at_risk_10"]["high"] == pytest.approx(1 - 0.025 ** (1 / 2))
-    assert test["kept_risk_at_risk_10"]["low"] is None
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, None])
