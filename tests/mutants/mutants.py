@@ -373,7 +373,7 @@ MUTANTS = (
         "evaluation/metrics/calibration_error.py",
         'np.searchsorted(inner_edges, checked_confidence(confidence), side="right")',
         'np.searchsorted(inner_edges, checked_confidence(confidence), side="left")',
-        ("evaluation/metrics/test_calibration_error.py", "reporting/figures/test_reliability.py"),
+        ("evaluation/metrics/test_calibration_error.py", "reporting/figures/test_figures.py"),
     ),
     Mutant(
         "the threshold is the largest that reaches the risk",

@@ -8,28 +8,11 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from dualread.reporting.figures import (
-    counterfactuals,
-    layers,
-    reliability,
-    reliability_diagram,
-    reliability_domains,
-    risk_coverage,
-    robustness,
-    training,
-    training_signals,
-)
+from dualread.reporting.figures import reliability, reliability_diagram, reliability_domains, risk_coverage, training
 from dualread.reporting.figures.drawing import LONGEST_SIDE, Drawing, house_style, save
 from dualread.reporting.figures.reliability_diagram import diagram
 from tests.reporting import forests
-from tests.reporting.figures import (
-    logs,
-    test_counterfactuals,
-    test_forest,
-    test_layers,
-    test_robustness,
-    test_training_signals,
-)
+from tests.reporting.figures import cases, logs
 from tests.reporting.figures.answers import LAYOUT, answers, labeled, of_all
 from tests.specs import changed
 
@@ -138,18 +121,16 @@ def full_page():
 
 
 def long_forest():
-    layout = many(test_forest.LAYOUT, "A method with a rather long name, number", methods=20)
-    layout = changed(layout, methods=[*layout.methods, *test_forest.LAYOUT.methods])
+    layout = many(cases.FOREST, "A method with a rather long name, number", methods=20)
+    layout = changed(layout, methods=[*layout.methods, *cases.FOREST.methods])
     rows = [of for m in layout.methods[:20] for of in (forests.own(m.name, 0.7), forests.minus(m.name, "q", 0.5))]
-    return test_forest.draw([*test_forest.ROWS, *rows], layout=layout)
+    return cases.forest_of([*cases.ROWS, *rows], layout=layout)
 
 
 PAGES = {
     **{"reliability": DRAWINGS["reliability"], "a full page": full_page},
     **{"a long legend": long_legend, "a long forest": long_forest},
-    "robustness": lambda: robustness.draw(test_robustness.metrics(), test_robustness.LAYOUT),
-    "layers": lambda: layers.draw(test_layers.metrics(layer_0=[0.5], layer_100=[0.8]), test_layers.LAYOUT),
-    "training_signals": lambda: training_signals.draw(test_training_signals.metrics(), test_training_signals.LAYOUT),
+    **{name: lambda name=name: cases.CASES[name](None) for name in ("robustness", "layers", "training signals")},
 }
 
 
@@ -176,8 +157,7 @@ def test_no_example_is_cut(tmp_path):
     image = tmp_path / "image.png"
     Image.new("RGB", (8, 6), "gray").save(image)
     with house_style():
-        pairs = test_counterfactuals.table(test_counterfactuals.PAIRS, str(image))
-        figure = counterfactuals.draw({"pairs": pairs}, test_counterfactuals.LAYOUT).figure
+        figure = cases.examples(image).figure
         figure.draw_without_rendering()
     for part in (part for row in figure.subfigs for part in row.subfigs):
         is_apart(figure, [axes.get_tightbbox() for axes in part.axes])
