@@ -806,7 +806,7 @@ MUTANTS = (
         "readers/groups.py",
         "members = (first for first in groups if first is not None and text is not None)",
         "members = (first for first in groups[-1:] if first is not None and text is not None)",
-        ("readers/test_groups.py",),
+        ("readers/test_by_hand.py",),
     ),
     Mutant(
         "a reader's calibration follows its target",

@@ -36,6 +36,8 @@ P_STATE = MappingProxyType({"steps": 300, "learning_rate": 1e-2, "l2": 1e-4})
 P_VISUAL = MappingProxyType({"steps": 300, "learning_rate": 1e-2, "l2": 1e-3})
 PRIOR = MappingProxyType({"pseudo_counts": 5})
 ROLES = ("fit",) * 7 + ("stop",) + ("calibration",) * 2
+# sigmoid(2 * score - 1)
+PLATT = Weights(notes={"platt_slope": 2.0, "platt_intercept": -1.0, "platt_clipped": False})
 
 
 def write_head(actor: Path) -> None:
@@ -174,3 +176,27 @@ def reader(module: str, weights: Weights, settings=None, parents=None) -> Fitted
         weights=weights,
         parents=parents or {},
     )
+
+
+def seen(n: int, *views: ViewAnswers) -> Answers:
+    """Some answers with these views."""
+    return replace(examples(n).answers, views=views)
+
+
+def sampled(*rows: tuple[str | None, list[str]], role: str = "validation") -> Answers:
+    """Answers from (committed canonical answer, sampled answers); "" is a sample without an answer block."""
+    table = examples(len(rows), role=role).answers.table.with_columns(
+        canonical_answer=pl.Series([committed for committed, _ in rows], dtype=pl.String)
+    )
+    texts = tuple(tuple(f"<answer>{a}</answer>" if a else "lost" for a in samples) for _, samples in rows)
+    view = ViewAnswers(name="samples", texts=texts)
+    return Answers(table=table, source={}.__getitem__, rows=np.arange(len(rows)), views=(view,))
+
+
+def flat(value: float = -60.0, n: int = 3) -> dict[str, np.ndarray]:
+    """The same log-probability of every percent."""
+    return {str(percent): np.full(n, value) for percent in range(101)}
+
+
+def percents(log_probs: dict[str, np.ndarray]) -> Answers:
+    return seen(len(next(iter(log_probs.values()))), ViewAnswers(name="integers", log_probs=log_probs))

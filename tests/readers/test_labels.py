@@ -9,7 +9,7 @@ from dualread.readers.base import Examples, fit, score, settings_of
 from dualread.readers.labels import best_split, labels_by
 from dualread.readers.linear import linear_log_odds
 from tests.readers import synthetic
-from tests.readers.test_self_consistency import PLATT
+from tests.readers.synthetic import PLATT
 
 SETTINGS = {**synthetic.P_STATE, "state": "h_close"}
 TEACHER = synthetic.reader("readers.semantic_uncertainty", PLATT, {"k": 8})

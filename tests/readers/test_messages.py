@@ -14,8 +14,7 @@ from dualread.readers.calibration.temperature import fit_temperature
 from dualread.schema.base import NoSettings
 from tests import golden
 from tests.readers import synthetic
-from tests.readers.test_expected_confidence import confidence, flat
-from tests.readers.test_self_consistency import sampled, score
+from tests.readers.synthetic import PLATT, flat, percents, sampled
 
 CHOICES = {"Yes": np.zeros(3), "No": np.zeros(3)}
 INTEGERS = flat()
@@ -26,6 +25,11 @@ def read(reader, *views: ViewAnswers) -> object:
     """Score three answers with views, by a reader that is not fitted."""
     answers = replace(synthetic.examples(3).answers, views=views)
     return reader.score(synthetic.reader(reader.__name__.removeprefix("dualread."), Weights()), answers)
+
+
+def stated(log_probs) -> object:
+    reader = synthetic.reader("readers.expected_confidence", Weights())
+    return expected_confidence.score(reader, percents(log_probs))
 
 
 def texts(name: str, *of_answer: str) -> ViewAnswers:
@@ -51,12 +55,15 @@ CASES = {
     "self_probing: two views": lambda: read(self_probing, texts("asked_0", "1"), texts("asked_1", "2")),
     "self_probing: two replies": lambda: read(self_probing, texts("samples", "1", "2")),
     "prompt_ensemble: choices": lambda: read(prompt_ensemble, ViewAnswers(name="yes_no", log_probs=CHOICES)),
-    "expected_confidence: two integers are missing": lambda: confidence(
+    "expected_confidence: two integers are missing": lambda: stated(
         {name: value for name, value in INTEGERS.items() if name not in ("7", "100")}
     ),
-    "expected_confidence: one integer is there": lambda: confidence({"100": INTEGERS["100"]}),
+    "expected_confidence: one integer is there": lambda: stated({"100": INTEGERS["100"]}),
     "expected_confidence: no view": lambda: read(expected_confidence),
-    "self_consistency: too few samples": lambda: score(sampled(("liver", ["liver"] * 8), ("liver", ["liver"] * 3)), 4),
+    "self_consistency: too few samples": lambda: self_consistency.score(
+        synthetic.reader("readers.self_consistency", PLATT, {"k": 4}),
+        sampled(("liver", ["liver"] * 8), ("liver", ["liver"] * 3)),
+    ),
     "self_consistency: samples that separate": without_a_map,
     "dualread: parents without log-odds": without_log_odds,
     **{f"platt: {name}": lambda z=z: fit_platt([1.0] * len(z), z) for name, z in ONE_CLASS.items()},

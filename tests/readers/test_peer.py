@@ -20,8 +20,8 @@ from dualread.readers.groups import agreement
 from dualread.readers.semantic_uncertainty import normalized_entropy
 from dualread.readers.vase import amplified_entropy, shares
 from tests.readers import synthetic
+from tests.readers.synthetic import PLATT, sampled
 from tests.readers.test_post_hoc import confidences, fitted, stated
-from tests.readers.test_self_consistency import PLATT, sampled
 
 CONFIDENCES: list[float | None] = [0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5, 0.4, 0.3, 0.2]
 HALLUCINATION = [0.1, 0.4, 1.2, 0.2, 0.6, 1.5, 0.3, 1.1, 0.9, 0.8, 1.4, 1.3]

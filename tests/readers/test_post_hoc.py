@@ -87,22 +87,19 @@ def test_hac_is_the_best_of_its_form():
         assert score(reader, given.answers).confidence == pytest.approx(expected)
 
 
-def test_a_gate_by_hand():
-    notes = {"form": "gate", "a": 1.0, "b": -1.0, "d": 0.0, "mean": 0.0, "scale": 1.0}
+@pytest.mark.parametrize(
+    ("form", "b", "stated_as", "expected"),
+    [
+        ("gate", -1.0, [0.8], [0.551980]),  # h = -.8: .8 sigmoid(.8) = .8 * .689974
+        # It gives back the confidence, but for those beyond half a percent, which count as half a percent.
+        ("regression", 0.0, [0.9, 0.2, 0.994, 0.006, 1.0, 0.999, 0.0], [0.9, 0.2, 0.994, 0.006, 0.995, 0.995, 0.005]),
+    ],
+)
+def test_hac_by_hand(form, b, stated_as, expected):
+    notes = {"form": form, "a": 1.0, "b": b, "d": 0.0, "mean": 0.0, "scale": 1.0}
     parents = dict.fromkeys(hac.PARENTS, VERBALIZED)
-    reader = synthetic.reader("readers.hac", Weights(notes=notes), {"form": "gate"}, parents)
-    # h = -.8: .8 sigmoid(.8) = .8 * .689974 = .551980
-    assert confidences(reader, [0.8]) == pytest.approx([0.551980], abs=1e-6)
-
-
-def test_a_regression_by_hand():
-    notes = {"form": "regression", "a": 1.0, "b": 0.0, "d": 0.0, "mean": 0.0, "scale": 1.0}
-    reader = synthetic.reader(
-        "readers.hac", Weights(notes=notes), {"form": "regression"}, dict.fromkeys(hac.PARENTS, VERBALIZED)
-    )
-    # It gives back the confidence, but for those beyond half a percent, which count as half a percent.
-    assert confidences(reader, [0.9, 0.2, 0.994, 0.006]) == pytest.approx([0.9, 0.2, 0.994, 0.006])
-    assert confidences(reader, [1.0, 0.999, 0.0]) == pytest.approx([0.995, 0.995, 0.005])
+    reader = synthetic.reader("readers.hac", Weights(notes=notes), {"form": form}, parents)
+    assert confidences(reader, stated_as) == pytest.approx(expected, abs=1e-6)
 
 
 def test_what_has_no_value_stays_imputed_and_is_no_part_of_the_fit():

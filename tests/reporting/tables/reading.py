@@ -63,20 +63,17 @@ def key_of(*, backbone, method, metric, dataset="slake", subset="all"):
     return Key(backbone, dataset, subset, method, metric)
 
 
-def read(table, meanings, key=key_of) -> dict[Key, str]:
-    """Return {key: printed cell}.
+def read(table, meanings) -> dict[Key, str]:
+    """Return {key: printed cell} of a table.
 
-    Args:
-        table: A printed table.
-        meanings: For each label, the fields of the key that it stands for; for the label of a column also `metrics`.
-        key: Makes a key of these fields and one metric.
+    `meanings` has, for each label, the fields of the key that it stands for; for that of a column also `metrics`.
     """
-    return {cell: plain(entry) for cell, entry in _cells(table, meanings, key).items()}
+    return {cell: plain(entry) for cell, entry in _cells(table, meanings).items()}
 
 
 def read_bold(table, meanings):
     """Return the keys of the cells that are printed in bold."""
-    cells = _cells(table, meanings, key_of).items()
+    cells = _cells(table, meanings).items()
     return {cell for cell, entry in cells if isinstance(entry, Number) and entry.is_bold}
 
 
@@ -100,7 +97,7 @@ def as_printed(value, digits=3):
     return "±".join(text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text for text in texts)
 
 
-def _cells(table, meanings, key):
+def _cells(table, meanings):
     cells = {}
     for place in places(table):
         meant = [meanings[label] for label in place.labels]  # an unexpected label is an error
@@ -110,7 +107,7 @@ def _cells(table, meanings, key):
             numbers *= len(metrics)  # one dash stands for all metrics of the column
         if metrics and place.entry != "":
             for metric, number in zip(metrics, numbers, strict=True):
-                cell = key(**fields, metric=metric)
+                cell = key_of(**fields, metric=metric)
                 assert cell not in cells, f"{cell} is printed twice"
                 cells[cell] = number
     return cells

@@ -86,28 +86,14 @@ def value(mean, std=None, **changes):
 
 
 @pytest.mark.parametrize(
-    ("given", "printed"),
-    [(0.952, ".952"), (0.0, ".000"), (1.0, "1.000"), (-0.0134, "-.013"), (-0.0001, ".000"), (0.9996, "1.000"),
-     (-1.25, "-1.250"), (10.5, "10.500"), (0.0005001, ".001")],
+    ("given", "printed", "digits"),
+    [(0.952, ".952", ()), (0.0, ".000", ()), (1.0, "1.000", ()), (-0.0134, "-.013", ()), (-0.0001, ".000", ()),
+     (0.9996, "1.000", ()), (-1.25, "-1.250", ()), (10.5, "10.500", ()), (0.0005001, ".001", ()),
+     (87.25, "87.2", [1]), (2.0, "2", [0]), (0.0, "0", [0]), (-0.2, "0", [0]), (10.0, "10", [0]), (0.0, ".0", [1]),
+     (0.44, ".4", [1])],
 )  # fmt: skip
-def test_number(given, printed):
-    assert number(given) == printed
-
-
-@pytest.mark.parametrize(
-    ("given", "digits", "printed"),
-    [
-        (87.25, 1, "87.2"),
-        (2.0, 0, "2"),
-        (0.0, 0, "0"),
-        (-0.2, 0, "0"),
-        (10.0, 0, "10"),
-        (0.0, 1, ".0"),
-        (0.44, 1, ".4"),
-    ],
-)
-def test_number_with_other_decimals(given, digits, printed):
-    assert number(given, digits) == printed
+def test_number(given, printed, digits):
+    assert number(given, *digits) == printed
 
 
 def test_a_count_that_is_the_same_in_every_run_has_no_deviation():
