@@ -1,8 +1,6 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dualread.grading.answers import graded_answer, stated_percent, why_no_answer
 from dualread.grading.parse import Parsed, answer_span, block_span
@@ -92,10 +90,11 @@ def test_a_dual_confidence_is_the_float_nearest_to_the_harmonic_mean(vision):
         )  # for 2 and 10 it is 1/3, the lower edge of a bin of the ECE
 
 
-def test_dual_contract_needs_both_in_order():
-    assert parse(single(confidence="9"), "dual").status == "invalid_confidence"
-    swapped = "<reasoning_confidence>5</reasoning_confidence><vision_confidence>5</vision_confidence>"
-    assert parse(single(confidence=swapped), "dual").status == "invalid_confidence"
+@pytest.mark.parametrize(
+    "stated", ["9", "<reasoning_confidence>5</reasoning_confidence><vision_confidence>5</vision_confidence>"]
+)
+def test_dual_contract_needs_both_in_order(stated):
+    assert parse(single(confidence=stated), "dual").status == "invalid_confidence"
 
 
 def test_block_span_points_between_the_only_tags():
@@ -147,28 +146,8 @@ def test_stated_integers(text, value):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "none",
-        "101",
-        "0100",  # more than three digits
-        "0.8",
-        ".8",
-        "95.0",
-        "0,8",
-        "1,000",
-        "-5",
-        "\u22125",
-        "+5",
-        "COVID-19",
-        "1e2",
-        "x95",
-        "95x",
-        "90th",
-        "10\u00b2",  # a superscript two
-        "٩٥",
-        "９５",
-        "9٥",
-        "ninety-five",
+        *("", "none", "101", "0100", "0.8", ".8", "95.0", "0,8", "1,000", "-5", "\u22125", "+5", "COVID-19", "1e2"),
+        *("x95", "95x", "90th", "10\u00b2", "٩٥", "９５", "9٥", "ninety-five"),
     ],
 )
 def test_replies_that_state_nothing(text):
@@ -197,11 +176,6 @@ def test_replies_that_state_nothing(text):
 )
 def test_an_explicit_block_is_preferred(text, value):
     assert stated_percent(text) == value
-
-
-@given(st.integers(0, 100))
-def test_every_integer_and_its_block_mean_the_same(percent):
-    assert stated_percent(f"{percent}") == stated_percent(single(confidence=str(percent))) == percent
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,8 @@ axis x-axis oasis emphasis neurosis psychosis pseudarthrosis spondylosis atheros
 LATIN = {
     **{"bronchus": "bronchi", "thrombus": "thrombi", "nucleus": "nuclei", "gyrus": "gyri", "sulcus": "sulci"},
     **{"vertebra": "vertebrae", "scapula": "scapulae", "bulla": "bullae", "fossa": "fossae", "bursa": "bursae"},
-    **{
-        **{"calyx": "calyces", "cortex": "cortices", "matrix": "matrices", "thorax": "thoraces"},
-        **{"hemothorax": "hemothoraces"},
-    },
+    **{"calyx": "calyces", "cortex": "cortices", "matrix": "matrices", "thorax": "thoraces"},
+    "hemothorax": "hemothoraces",
     **{"phalanx": "phalanges", "atrium": "atria", "ganglion": "ganglia", "foramen": "foramina", "testis": "testes"},
     **{"tooth": "teeth", "foot": "feet", "half": "halves", "calf": "calves", "arthritis": "arthritides"},
 }
