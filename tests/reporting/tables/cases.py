@@ -10,6 +10,7 @@ from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import Layout
 from tests.reporting.tables import reading
 from tests.reporting.tables.layouts import CASCADE_METHODS, PAPER_METHODS, TOKEN, datasets, layout, method
+from tests.specs import changed
 
 # What the head of a column means in most tables, and titles and heads that mean nothing for the key of a cell.
 _HEADS = {
@@ -22,27 +23,12 @@ _HEADS = {
     **{"Read": ("cost_read_tokens",), "Gen.": ("cost_generated_tokens",)},
     **{"Slope": ("calibration_slope",), "In the large": ("calibration_in_the_large",)},
     **{"Unique": ("unique_confidences",), "Endpt.": ("endpoint_share",), "Entropy": ("confidence_entropy",)},
-    **{
-        "Parse rate": ("parse_rate",),
-        "Changed": ("answers_changed",),
-        "Retained": ("retained_low_percent", "retained_high_percent"),
-    },
+    **{"Parse rate": ("parse_rate",), "Changed": ("answers_changed",)},
+    "Retained": ("retained_low_percent", "retained_high_percent"),
     "Fixed prefix": ("fixed_prefix_ccg_auc",),
 }
-_SILENT = (
-    "ID",
-    "OOD",
-    "Cost",
-    "Measured",
-    "Group",
-    "Support",
-    "Answers",
-    "Confidence",
-    "Components",
-    "State",
-    "Visual",
-    "𝑛",
-)
+_SILENT = ("ID", "OOD", "Cost", "Measured", "Group", "Support", "Answers", "Confidence", "Components")
+_SILENT += ("State", "Visual", "𝑛")
 COSTLY = [
     method("sc2", label="SC@2", cost="$2t$"),
     method("sc8", label="SC@8", cost="$8t$"),
@@ -50,11 +36,8 @@ COSTLY = [
     method("bicr", label="BICR", cost=r"$t+2\rho$"),
     method("dualread", label="DualRead", cost=r"$t+\tau$"),
 ]
-_RLCR, _DUALREAD, _RLVR = (
-    method("rlcr", TOKEN, "rlcr", label="RLCR"),
-    method("dualread", label="DualRead"),
-    method("rlvr", TOKEN, label="GRPO (RLVR)"),
-)
+_RLCR, _DUALREAD = method("rlcr", TOKEN, "rlcr", label="RLCR"), method("dualread", label="DualRead")
+_RLVR, _PSR = method("rlvr", TOKEN, label="GRPO (RLVR)"), method("psr", label="PSR")
 DIGITS = {
     **dict.fromkeys(("decisive_pairs", "strict_decisive_pairs", "source_images", "donor_images"), 1),
     **dict.fromkeys(("cost_read_tokens", "cost_generated_tokens"), 1),
@@ -110,28 +93,33 @@ _SUBSETS = {
 }
 
 
-_OF_TWO = [_RLVR, _DUALREAD]
+def on(*ood, of=PAPER_METHODS):
+    """The layout of methods on SLAKE and these data sets."""
+    return layout(of, datasets=datasets(*ood))
+
+
+def samples(metric, *subsets, dataset="slake"):
+    """Keys without which a table has no rows."""
+    return tuple(Key("qwen3-vl-2b", dataset, subset, "rlvr", metric) for subset in subsets)
+
+
 _NULL = method("question_prior", "Null", label="Question prior")
+_LIKELIHOOD = method("sequence_likelihood", "Likelihood", label="Sequence likelihood", cost="$t$")
+_OF_ACTOR = {
+    **{"Acc.ʳᵉᵃˡ": ("accuracy_real",), "Acc.ʰⁿ": ("accuracy_donor",), "VRS": ("vrs",), "VBR": ("vbr",)},
+    **{"|ℰ|": ("decisive_pairs",), "Src/Dnr": ("source_images", "donor_images"), "DualRead": ("natural_ccg_auc",)},
+}
 CASES = {
-    "main": Case(layout(PAPER_METHODS), {"CCG-AUC": {}}, source="main"),
-    "cascade": Case(layout(CASCADE_METHODS), {"PSR": {"method": "psr"}}, source="cascade"),
-    "ood_acc": Case(layout(PAPER_METHODS, datasets=datasets("vqa_rad", "path_vqa")), source="ood_acc"),
-    "calib": Case(
-        layout(PAPER_METHODS, datasets=datasets("pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019")), source="calib"
-    ),
-    "reliability": Case(layout([_RLCR, _DUALREAD], datasets=datasets("vqa_rad")), source="reliability"),
-    "ccg_ood": Case(layout(PAPER_METHODS, datasets=datasets("vqa_rad", "path_vqa", "vqa_med_2019")), source="ccg_ood"),
+    "main": Case(on(), {"CCG-AUC": {}}, source="main"),
+    "cascade": Case(on(of=CASCADE_METHODS), {"PSR": {"method": "psr"}}, source="cascade"),
+    "ood_acc": Case(on("vqa_rad", "path_vqa"), source="ood_acc"),
+    "calib": Case(on("pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019"), source="calib"),
+    "reliability": Case(on("vqa_rad", of=[_RLCR, _DUALREAD]), source="reliability"),
+    "ccg_ood": Case(on("vqa_rad", "path_vqa", "vqa_med_2019"), source="ccg_ood"),
     "ccg": Case(
-        layout([_DUALREAD, _RLVR]),
+        on(of=[_DUALREAD, _RLVR]),
         {
-            **{
-                label: {"method": "dualread", "metrics": metrics}
-                for label, metrics in {
-                    **{"Acc.ʳᵉᵃˡ": ("accuracy_real",), "Acc.ʰⁿ": ("accuracy_donor",), "VRS": ("vrs",), "VBR": ("vbr",)},
-                    **{"|ℰ|": ("decisive_pairs",), "Src/Dnr": ("source_images", "donor_images")},
-                    "DualRead": ("natural_ccg_auc",),
-                }.items()
-            },
+            **{label: {"method": "dualread", "metrics": metrics} for label, metrics in _OF_ACTOR.items()},
             "GRPO (RLVR)": {"method": "rlvr", "metrics": ("natural_ccg_auc",)},
             "Paired Δ": {"method": "dualread-rlvr", "metrics": ("paired_delta",)},
         },
@@ -139,27 +127,22 @@ CASES = {
         source="ccg",
     ),
     "ccg_denom": Case(
-        layout(PAPER_METHODS[1:5]),
+        on(of=PAPER_METHODS[1:5]),
         {"|ℰ|": ("decisive_pairs",), "Strict": ("strict_decisive_pairs",)},
         source="ccg_denom",
     ),
-    "sc_tradeoff": Case(layout(COSTLY, datasets=datasets("vqa_rad")), source="sc_tradeoff"),
-    "costs": Case(layout(COSTLY, datasets=datasets("vqa_rad")), source="sc_tradeoff"),
+    "sc_tradeoff": Case(on("vqa_rad", of=COSTLY), source="sc_tradeoff"),
+    "costs": Case(on("vqa_rad", of=COSTLY), source="sc_tradeoff"),
     "channel": Case(
         layout([_RLVR, _RLCR, method("bicr", label="BICR"), _DUALREAD], seeds=[43], datasets=datasets("vqa_rad")),
         source="channel",
     ),
-    "base_models": Case(
-        layout(
-            [method("base", label="Base"), method("sequence_likelihood", label="Seq. lik.")],
-            datasets=datasets("vqa_rad"),
-        )
-    ),
-    "branches": Case(layout([method("psr", label="PSR"), method("per", label="PER"), _DUALREAD])),
+    "base_models": Case(on("vqa_rad", of=[method("base", label="Base"), changed(_LIKELIHOOD, label="Seq. lik.")])),
+    "branches": Case(on(of=[_PSR, method("per", label="PER"), _DUALREAD])),
     "estimators": Case(
-        layout(
-            [
-                method("sequence_likelihood", "Likelihood", label="Sequence likelihood", cost="$t$"),
+        on(
+            of=[
+                _LIKELIHOOD,
                 method("lmp_perplexity", "LM-Polygraph", label="Perplexity", cost="$t$"),
                 method("lmp_rde", "LM-Polygraph", label="RDE", cost=r"$t+\tau$"),
             ]
@@ -167,34 +150,27 @@ CASES = {
         silent=("Likelihood", "LM-Polygraph"),
     ),
     "thresholds": Case(
-        layout(_OF_TWO),
+        on(of=[_RLVR, _DUALREAD]),
         {
             "𝑐≥": both_rules("threshold_at_risk_10"),
             **{"Kept": both_rules("coverage_at_risk_10"), "Wrong": both_rules("kept_risk_at_risk_10")},
         },
         silent=("Target risk 10%", "Empirical (top); certified (bottom)"),
-        sample=(Key("qwen3-vl-2b", "slake", "all", "rlvr", "threshold_at_risk_10"),),
+        sample=samples("threshold_at_risk_10", "all"),
     ),
-    "by_family": Case(
-        layout(_OF_TWO),
-        sample=tuple(
-            Key("qwen3-vl-2b", "slake", subset, "rlvr", "accuracy") for subset in ("family:color", "family:organ")
-        ),
-    ),
+    "by_family": Case(on(of=[_RLVR, _DUALREAD]), sample=samples("accuracy", "family:color", "family:organ")),
     "robustness": Case(
-        layout([_RLVR, method("psr", label="PSR"), _NULL]),
+        on(of=[_RLVR, _PSR, _NULL]),
         {
             **{"original": {"subset": "condition:original"}, "no image": {"subset": "condition:no_image"}},
             **{"Acc. drop": ("accuracy_drop",), "Conf.": ("mean_confidence",), "Conf. drop": ("confidence_drop",)},
             "CCG-AUC": ("ccg_auc",),
         },
-        sample=tuple(
-            Key("qwen3-vl-2b", "slake", f"condition:{name}", "rlvr", "accuracy") for name in ("original", "no_image")
-        ),
+        sample=samples("accuracy", "condition:original", "condition:no_image"),
     ),
     "field": Case(
-        layout(
-            [
+        on(
+            of=[
                 method("semantic_uncertainty", "Sampling", label="Semantic unc.", cost="$8t$"),
                 method("vase", "Field", label="VASE", cost="$16t$"),
                 method("hac_vase", "Field", label="HAC, VASE"),
@@ -203,10 +179,10 @@ CASES = {
         silent=("Sampling", "Field"),
     ),
     "training_signals": Case(
-        layout(
-            [
+        on(
+            of=[
                 method("rlvr", "RLVR", label="Stated"),
-                method("dualread", "RLVR", label="DualRead"),
+                changed(_DUALREAD, group="RLVR"),
                 method("head", "Trained head", label="Head"),
             ]
         ),
@@ -214,8 +190,8 @@ CASES = {
         silent=("RLVR", "Trained head"),
     ),
     "layers": Case(
-        layout(
-            [
+        on(
+            of=[
                 method(f"layer_{k}", "Layers", label=f"Layer at {depth}", cost=r"$t+\tau$")
                 for k, depth in ((0, "0"), (50, ".5"))
             ]
@@ -223,7 +199,7 @@ CASES = {
         silent=("Layers",),
     ),
     "controls": Case(
-        layout([_RLVR, method("psr", label="PSR"), _NULL], datasets=datasets("pmc_vqa")),
+        on("pmc_vqa", of=[_RLVR, _PSR, _NULL]),
         {
             **{"Same answer": ("strict_same_answer_ccg_auc",), "CCG-AUC": ("shuffled_ccg_auc",)},
             **{"Acc.": ("shuffled_accuracy",), "Drop": ("shuffled_accuracy_drop",), "AUROC": ("shuffled_auroc",)},
@@ -231,14 +207,14 @@ CASES = {
         silent=("CCG-AUC, donor image", "Shuffled image"),
     ),
     "claims": Case(
-        layout([_RLVR, method("psr", label="PSR")], datasets=datasets("pmc_vqa")),
+        on("pmc_vqa", of=[_RLVR, _PSR]),
         {
             **{"CCG-AUC": {}, "Reports": ("reports",), "None": ("reports_without_claim",), "Claims": ("claims",)},
             **{"No label": ("claims_without_label",), "Both": ("supported_on_both_ccg_auc",)},
             **{"Kept": both_losses("kept"), "Unsup.": both_losses("unsupported"), "Empty": both_losses("none_kept")},
         },
         silent=("Reports and claims", "Labeled claims", "Filter, 10%", "Filter: share (top); any (bottom)"),
-        sample=(Key("qwen3-vl-2b", "pmc_vqa", "all", "rlvr", "filter_share_kept_at_risk_10"),),
+        sample=samples("filter_share_kept_at_risk_10", "all", dataset="pmc_vqa"),
     ),
 }
 
