@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from dualread.evaluation.columns import Columns
-from dualread.evaluation.conditions import CONDITION_METRICS, changed_row, condition_rows, undefined_rows
+from dualread.evaluation.conditions import CONDITION_METRICS, changed_row, condition_rows, family_rows, undefined_rows
 from dualread.evaluation.pair_metrics import limits
 from dualread.evaluation.side_by_side import conditions_of
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
@@ -101,3 +101,34 @@ def test_answers_that_changed_are_counted_whatever_is_missing():
     assert (row["metric"], row["estimate"], row["n"], row["n_clusters"]) == ("answers_changed", 0.5, 4, 2)
     assert row["low"] < 0.5 < row["high"]
     assert changed_row(own, own, {"i": "p", "j": "q", "k": "q"}, "slake/test")["estimate"] == 0.0
+
+
+FAMILIES = pl.DataFrame(
+    [("a", "i", True, 0.75), ("b", "i", False, 0.25), ("c", "j", True, 0.5), ("d", "j", False, 0.5)],
+    schema=["sample_id", "cluster_id", "correct", "confidence"],
+    orient="row",
+)
+OF_FAMILIES = ClusterDraws(names=("study", "slake", "test"), cluster_ids=("i", "j"), replicates=0)
+
+
+def families(*names):
+    return pl.DataFrame({"sample_id": FAMILIES["sample_id"], "content_family": pl.Series(names, dtype=pl.String)})
+
+
+def test_families_by_hand():
+    rows = family_rows(FAMILIES, families("organ", "organ", "color", None), OF_FAMILIES)
+    found = {(row["subset"], row["metric"]): row for row in rows}
+    assert [subset for subset, metric in found if metric == "brier"] == ["family:color", "family:organ"]
+    organ = {metric: found["family:organ", metric]["estimate"] for metric in ("accuracy", "auroc", "brier")}
+    assert organ == {"accuracy": 0.5, "auroc": 1.0, "brier": 0.0625}  # (.25^2 + .25^2) / 2
+    assert (found["family:organ", "ece15"]["n"], found["family:organ", "ece15"]["n_clusters"]) == (2, 1)
+    color = found["family:color", "auroc"]
+    assert (color["estimate"], color["n"]) == (None, 1)
+    assert color["reason"].startswith("one class only")
+    assert found["family:color", "brier"]["estimate"] == 0.25
+    # Both answers about organs are of one image, whose sign changes nothing.
+    assert found["family:organ", "ece15_noise_floor"]["reason"] == "all rows are of one image"
+
+
+def test_a_data_set_without_families_has_no_rows():
+    assert family_rows(FAMILIES, families(None, None, None, None), OF_FAMILIES) == []

@@ -5,7 +5,7 @@ from typing import get_args
 import polars as pl
 import pytest
 
-from dualread.evaluation import controls
+from dualread.evaluation import answer_metrics, controls
 from dualread.evaluation.answer_metrics import (
     ANSWER_METRICS,
     CHANNEL_METRICS,
@@ -68,3 +68,25 @@ def test_what_is_compared_can_be_and_has_a_head_in_tables():
             assert metric.better, metric.name
             assert getattr(metric, "kernel", None) or getattr(metric, "of_pairs", None), metric.name
     assert set(get_args(FurtherCompared)) == set(FURTHER_METRICS) & set(WITH_REPLICATES)
+
+
+def channel(*values):
+    schema = {"confidence": pl.Float64, "imputed": pl.Boolean}
+    return Columns.of(pl.DataFrame(values, schema=schema, orient="row"))
+
+
+def test_the_channel_by_hand():
+    # Of 5 rows one is imputed; the valid ones are 0, 1, 1 and .5: three values, three of four at an end.
+    rows = channel((0.0, False), (1.0, False), (0.5, True), (1.0, False), (0.5, False))
+    assert answer_metrics.imputed_share(rows) == 0.2
+    assert answer_metrics.unique_confidences(rows) == 3.0
+    assert answer_metrics.endpoint_share(rows) == 0.75
+    # Shares 1/4, 1/2 and 1/4: 2 bits / 4 + 1 bit / 2 + 2 bits / 4.
+    assert answer_metrics.confidence_entropy(rows) == 1.5
+    assert answer_metrics.confidence_entropy(channel(*[(0.3, False)] * 7)) == 0.0
+    # An imputed half is no value of the channel, and what is near an end is not at it.
+    assert answer_metrics.unique_confidences(channel((0.5, True), (0.25, False))) == 1.0
+    assert answer_metrics.endpoint_share(channel((0.5, True), (1.0, False))) == 1.0
+    nearly = channel((1.0 - 2**-53, False), (5e-324, False), (1.0, False))
+    assert answer_metrics.unique_confidences(nearly) == 3.0
+    assert answer_metrics.endpoint_share(nearly) == pytest.approx(1 / 3)

@@ -63,5 +63,7 @@ def test_a_study_without_replicates_has_estimates_alone(tmp_path, monkeypatch):
         monkeypatch.setitem(RUNS, method, ([], RUNS[method][1]))
     found = compute(tmp_path)[1].filter(contrast="c").row(0, named=True)
     assert found["estimate"] == pytest.approx(0.15)
-    assert [found[name] for name in ("low", "high", "p", "p_holm", "reason")] == [None] * 5
+    names = ("low", "high", "p", "p_holm", "reason")
+    names += ("low_retrained", "high_retrained", "p_retrained", "p_holm_retrained")
+    assert [found[name] for name in names] == [None] * len(names)
     assert found["n_undefined"] == 0

@@ -39,6 +39,18 @@ def reader(folder, features, **changes):
     return folder
 
 
+def choices(folder):
+    """Write the log-probabilities of two words for each answer."""
+    folder.mkdir()
+    rows = [
+        {"sample_id": name, "condition": "p_true", "choice": choice, "log_prob": -1.0, "n_prompt_tokens": 12}
+        for name in IDS
+        for choice in ("Yes", "No")
+    ]
+    pl.DataFrame(rows).write_parquet(folder / "choices.parquet")
+    return folder
+
+
 def measure(root, *, features=(), read=None, states=None, **views):
     inputs = {
         "generations": completions(root / "generations", [[3], [5]]),
@@ -50,47 +62,42 @@ def measure(root, *, features=(), read=None, states=None, **views):
     return line, read_table(root / "out" / "costs.parquet", COSTS)
 
 
-def counts(table):
-    names = ("completions", "prompt_passes", "prompt_only_passes", "replay_passes", "read_tokens", "generated_tokens")
-    return table.select(names).row(0)
+NAMES = ("completions", "prompt_passes", "prompt_only_passes", "replay_passes", "read_tokens", "generated_tokens")
+STATES = {"features": ["h_close", "h_pre"]}
+# What a method reads, and its costs per answer: of prompts of 10 tokens and answers of 3 and 5, which are 4 on average.
+CASES = {
+    "states cost a replay": (STATES, lambda root: {}, (1, 1, 0, 1, 10 + 10 + 4, 4)),
+    "states of the pass that answers cost nothing": (
+        {**STATES, "states": "generation"},
+        lambda root: {"samples": completions(root / "samples", [[2, 4], [6, 8]])},
+        (3, 2, 0, 0, 20, 14),  # (3 + 5 + 2 + 4 + 6 + 8) / 2
+    ),
+    "a method pays for the samples that it uses": (
+        {"read": {"samples": 2}},
+        lambda root: {"samples": completions(root / "samples", [[2, 4, 99], [6, 8, 99]])},
+        (3, 2, 0, 0, 20, 14),
+    ),
+    "views add up, and choices generate nothing": (
+        {},
+        lambda root: {
+            "p_true": choices(root / "choices"),
+            **{f"e{k}": completions(root / f"e{k}", [[1], [1]], n_prompt_tokens=11) for k in (1, 2)},
+        },
+        (3, 4, 1, 0, 10 + 12 + 11 + 11, 4 + 1 + 1),
+    ),
+}
+
+
+@pytest.mark.parametrize(("told", "views", "expected"), CASES.values(), ids=CASES)
+def test_costs_by_hand(tmp_path, told, views, expected):
+    assert measure(tmp_path, **told, **views(tmp_path))[1].select(NAMES).row(0) == expected
 
 
 def test_the_stated_confidence_costs_the_answer_alone(tmp_path):
     line, found = measure(tmp_path)
     assert found.select(*RUN, "dataset", "split", "answers").row(0) == (*RUN.values(), "slake", "test", 2)
-    assert counts(found) == (1, 1, 0, 0, 10, 4)  # (3 + 5) / 2 tokens
+    assert found.select(NAMES).row(0) == (1, 1, 0, 0, 10, 4)
     assert line.startswith("read 2 answers of tiny/rlvr/17/sc2; each: completions 1.0, prompt passes 1.0")
-
-
-def test_states_cost_a_replay(tmp_path):
-    # prompt 10, then 10 + (3 + 5) / 2 again
-    assert counts(measure(tmp_path, features=["h_close", "h_pre"])[1]) == (1, 1, 0, 1, 24, 4)
-
-
-def test_states_of_the_pass_that_answers_cost_nothing_and_views_cost_what_they_did(tmp_path):
-    samples = completions(tmp_path / "samples", [[2, 4], [6, 8]])
-    _, found = measure(tmp_path, features=["h_close", "h_pre"], states="generation", samples=samples)
-    assert counts(found) == (3, 2, 0, 0, 20, 14)  # prompts of 10 for answer and samples; (3 + 5 + 2 + 4 + 6 + 8) / 2
-
-
-def test_a_method_pays_for_the_samples_that_it_uses_and_for_the_greedy_answer(tmp_path):
-    samples = completions(tmp_path / "samples", [[2, 4, 99], [6, 8, 99]])
-    _, found = measure(tmp_path, read={"samples": 2}, samples=samples)
-    assert counts(found) == (3, 2, 0, 0, 20, 14)  # (3 + 5 + 2 + 4 + 6 + 8) / 2
-
-
-def test_views_add_up_and_choices_generate_nothing(tmp_path):
-    choices = tmp_path / "choices"
-    choices.mkdir()
-    rows = [
-        {"sample_id": name, "condition": "p_true", "choice": choice, "log_prob": -1.0, "n_prompt_tokens": 12}
-        for name in IDS
-        for choice in ("Yes", "No")
-    ]
-    pl.DataFrame(rows).write_parquet(choices / "choices.parquet")
-    views = {f"ensemble_{k}": completions(tmp_path / f"e{k}", [[1], [1]], n_prompt_tokens=11) for k in (1, 2)}
-    _, found = measure(tmp_path, p_true=choices, **views)
-    assert counts(found) == (3, 4, 1, 0, 10 + 12 + 11 + 11, 4 + 1 + 1)
 
 
 def test_what_does_not_fit_is_refused(tmp_path):
