@@ -229,7 +229,7 @@ def test_a_request_is_bounded(said):
 
 @line("An archive of a data set")
 def test_an_archive_stays_in_its_folder(said):
-    """`tests/stages/test_hostile_archives.py` tries names, damage, links and bombs."""
+    """`tests/stages/test_download_dataset.py` tries names, damage, links and bombs."""
     says(said, times_its_size=limits.EXPANSION)
 
 

@@ -25,27 +25,22 @@ PAIRS = [
 QUESTIONS = [(1, 0.9, 0, 0.2), (1, 0.5, 0, 0.4), (1, 0.4, 1, 0.6), (0, 0.3, 0, 0.7), (1, 0.2, 0, 0.8), (0, 0.1, 1, 0.9)]
 
 
+def rows_on(other, names, rows):
+    """A table of rows with images of their own, which end in their number."""
+    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("^correct_.*$").cast(pl.Boolean))
+    numbers = [f"{i:02d}" for i in range(len(rows))]
+    images = {f"{kind}_cluster_id": pl.Series([f"{kind} {i}" for i in numbers]) for kind in ("source", other)}
+    return frame.with_columns(sample_id=pl.Series(numbers), answer_type=pl.lit("open"), **images)
+
+
 def fixed_rows(rows=PAIRS):
     names = ("correct_real", "correct_donor", "correct_fixed", "canonical_answer_real", "canonical_answer_donor",
              "confidence_real", "confidence_donor", "confidence_fixed")  # fmt: skip
-    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col(names[:3]).cast(pl.Boolean))
-    return frame.with_columns(
-        sample_id=pl.Series([f"{i:02d}" for i in range(len(rows))]),
-        answer_type=pl.lit("open"),
-        source_cluster_id=pl.Series([f"source {i:02d}" for i in range(len(rows))]),
-        donor_cluster_id=pl.Series([f"donor {i:02d}" for i in range(len(rows))]),
-    )
+    return rows_on("donor", names, rows)
 
 
 def shuffled_rows(rows=QUESTIONS):
-    names = ("correct_real", "confidence_real", "correct_shuffled", "confidence_shuffled")
-    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col(names[::2]).cast(pl.Boolean))
-    return frame.with_columns(
-        sample_id=pl.Series([f"{i:02d}" for i in range(len(rows))]),
-        answer_type=pl.lit("open"),
-        source_cluster_id=pl.Series([f"source {i:02d}" for i in range(len(rows))]),
-        shuffled_cluster_id=pl.Series([f"shuffled {i:02d}" for i in range(len(rows))]),
-    )
+    return rows_on("shuffled", ("correct_real", "confidence_real", "correct_shuffled", "confidence_shuffled"), rows)
 
 
 def cell(fixed=None, shuffled=None):

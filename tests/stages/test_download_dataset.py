@@ -1,21 +1,29 @@
+"""Data sets from the hub and from a folder; damaged and hostile archives are refused by name, and write nothing."""
+
 import stat
 import zipfile
 from types import SimpleNamespace
 
 import pytest
 from huggingface_hub import errors
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dualread.errors import DataError
 from dualread.schema.data import DownloadDatasetSpec, DownloadFiles
 from dualread.stages.download_dataset import compute, unpack
+from tests.drawn import attempt, few
 
 
 def archive(folder, members):
     folder.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(folder / "imgs.zip", "w") as file:
-        for name, text in members.items():
-            file.writestr(name, text)
+    with zipfile.ZipFile(folder / "imgs.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return folder / "imgs.zip"
+
+
+TWO = {"a/b.txt": b"text " * 20, "c.txt": b"more"}
 
 
 def test_members_replace_the_archive(tmp_path):
@@ -48,6 +56,63 @@ def test_a_member_overwrites_no_file_and_no_archive_explodes(tmp_path):
         file.writestr("zeros", bytes(10**6))
     with pytest.raises(DataError, match="bytes would become 1000000, more than 200 times"):
         unpack(tmp_path / "imgs.zip")
+
+
+@few
+@given(st.data())
+def test_a_damaged_archive_is_refused_by_name(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("archive")
+    whole = archive(folder, TWO).read_bytes()
+    position = data.draw(st.integers(0, len(whole) - 1))
+    flipped = whole[:position] + bytes([whole[position] ^ data.draw(st.integers(1, 255))]) + whole[position + 1 :]
+    (folder / "imgs.zip").write_bytes(flipped)
+    _, error = attempt(lambda: unpack(folder / "imgs.zip"), DataError)
+    assert error is None or "imgs.zip" in str(error)
+    assert not [path for path in folder.parent.iterdir() if path.name in ("b.txt", "c.txt")]
+
+
+def test_every_flipped_bit_of_an_archives_last_records_is_refused_by_name_or_harmless(tmp_path):
+    """Some of these flips are offsets that have the zip module seek to before the file's first byte."""
+    whole = archive(tmp_path, TWO).read_bytes()
+    said = []
+    for position in range(whole.index(b"PK\1\2"), len(whole)):
+        for bit in range(8):
+            folder = tmp_path / f"{position}-{bit}"
+            folder.mkdir()
+            (folder / "imgs.zip").write_bytes(
+                whole[:position] + bytes([whole[position] ^ 1 << bit]) + whole[position + 1 :]
+            )
+            _, error = attempt(lambda folder=folder: unpack(folder / "imgs.zip"), DataError)
+            said.append(str(error or "imgs.zip"))
+    assert all("imgs.zip" in error for error in said)
+    assert any("Invalid argument" in error for error in said)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["../x"], ["/tmp/x"], ["a", "a/b"], ["a/b", "a"], ["a", "a"], ["x" * 300], ["..\\x", "../x"], ["a/../../x"]],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_hostile_archive_is_refused_by_name(tmp_path, names):
+    (path := tmp_path / "inside" / "imgs.zip").parent.mkdir()
+    with zipfile.ZipFile(path, "w") as content:
+        for name in names:
+            content.writestr(name, b"x")
+    with pytest.raises(DataError, match=r"imgs\.zip"):
+        unpack(path)
+    assert [found.name for found in tmp_path.rglob("*")] == ["inside", "imgs.zip"]
+
+
+def test_an_encrypted_archive_and_one_of_an_unknown_compression_are_refused_by_name(tmp_path):
+    path = archive(tmp_path, {"a.txt": b"text"})
+    whole = path.read_bytes()
+    central = whole.index(b"PK\1\2")
+    for offset, value in ((8, 1), (10, 99)):  # the flag of encryption; the method
+        changed = bytearray(whole)
+        changed[central + offset] = value
+        path.write_bytes(changed)
+        with pytest.raises(DataError, match=r"imgs\.zip"):
+            unpack(path)
 
 
 @pytest.fixture

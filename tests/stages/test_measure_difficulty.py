@@ -1,12 +1,13 @@
 import polars as pl
 import pytest
 
-from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.artifacts.tables import from_rows, read_table
 from dualread.errors import ArtifactError
-from dualread.schema.columns import DIFFICULTY, TRUTH, all_schemas
+from dualread.schema.columns import DIFFICULTY, TRUTH
 from dualread.schema.metrics import MeasureDifficultySpec
 from dualread.stages import measure_difficulty
 from tests.evaluation.cells import RUN, cell
+from tests.stages.test_compute_metrics import save
 
 NULL = "question_prior"
 SPEC = MeasureDifficultySpec(
@@ -19,12 +20,6 @@ SPEC = MeasureDifficultySpec(
     nulls=(NULL,),
     replicates=50,
 )
-
-
-def save(folder, frame, schema):
-    folder.mkdir(parents=True)
-    write_table(folder / f"{schema}.parquet", frame, all_schemas()[schema])
-    return folder
 
 
 def inputs_of(root, *, without=None):

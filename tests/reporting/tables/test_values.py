@@ -4,7 +4,6 @@ import pytest
 
 from dualread.reporting.tables.entries import Number, plain
 from dualread.reporting.tables.values import Key, Value, number, printed, rounded, summarize
-from tests.reporting.tables import reading
 from tests.reporting.tables.layouts import estimate, layout, metrics, over_seeds
 from tests.specs import changed
 
@@ -71,14 +70,6 @@ def test_what_the_runs_can_detect_is_known_if_it_is_of_all_of_them():
 def test_other_splits_are_ignored():
     rows = [*over_seeds("psr", "auroc", [0.7] * 3), estimate("psr", "auroc", 0.1, split="validation")]
     assert summarize(metrics(*rows), seeds=SEEDS)[AUROC].mean == 0.7
-
-
-def test_published_values_are_keyed_as_ours():
-    values = reading.published("main")
-    assert len(values) == 2 * 76  # 38 cells in distribution and 38 OOD, two backbones
-    key = Key("qwen3-vl-2b", "ood_ccg", "all", "base", "strict_ccg_auc")
-    assert (values[key].mean, values[key].std, values[key].n_runs) == (0.622, None, 1)
-    assert values[key._replace(dataset="ood6", metric="auroc")].mean == 0.696
 
 
 def value(mean, std=None, **changes):
