@@ -114,13 +114,6 @@ def test_the_smallest_confidence_that_passes_is_the_filter():
     assert certified_filter(sample, "any", target_risk=0.5) == 0.5
 
 
-def test_a_filter_that_keeps_no_claim_is_none():
-    # Every claim is unsupported, so that none may be kept; the risk of keeping none is 0.
-    sample = claims([0.9, 0.8] * 100, [0, 0] * 100, np.repeat(np.arange(100), 2))
-    with pytest.raises(UndefinedMetricError, match=r"is 1, and 0\.06 is needed"):
-        certified_filter(sample, "any", target_risk=0.1)
-
-
 def test_how_many_reports_it_takes_and_that_those_of_a_patient_count_once():
     # "any": .9^26 = .0646 is above .06 = 3/5 delta, and .9^27 = .0581 is not.
     for n, certified in ((26, False), (27, True)):

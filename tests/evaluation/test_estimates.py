@@ -2,14 +2,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.errors import ArtifactError
 from dualread.evaluation import controls, estimates
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.conditions import family_rows
 from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.join import Joined
-from dualread.evaluation.metric import measure
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.grounding import decisive
 from dualread.evaluation.pair_metrics import PAIR_METRICS
@@ -106,15 +104,6 @@ def test_an_empty_subset_and_one_class_are_reasons(evaluated):
     assert rows["closed", "accuracy"]["estimate"] == 1.0
     for row in rows.values():
         assert (row["estimate"] is None) == (row["reason"] is not None)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_metric_that_is_no_number_is_refused_by_its_name(evaluated, value):
-    cell = CellColumns.of(evaluated)
-    with pytest.raises(
-        ArtifactError, match=f"the metric mine is {value} on 3 rows of the subset 'open'.* raise Undefined"
-    ):
-        measure("open", "mine", lambda rows: value, cell.answers, n=3, n_clusters=2)
 
 
 def test_without_replicates_there_are_no_percentile_intervals(evaluated):

@@ -7,18 +7,25 @@ import pandas as pd
 import polars as pl
 
 from dualread.evaluation import answer_metrics, metrics
+from dualread.evaluation.claim_filter import certified_filter
 from dualread.evaluation.columns import Columns
 from dualread.evaluation.costs import generation_cost, scoring_cost
 from dualread.evaluation.decimals import as_float64
+from dualread.evaluation.metric import measure
 from dualread.evaluation.metrics import calibration_chance, calibration_error, grounding, selective
 from dualread.evaluation.metrics.risk_control import certified_threshold
+from dualread.evaluation.pair_metrics import detectable, ties
 from dualread.evaluation.planning import Expected
 from dualread.evaluation.statistics import kernels
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
+from dualread.evaluation.statistics.drift import ConfidenceSample, drift
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds, pair_shifts
 from dualread.evaluation.statistics.t_replicates import t_replicates
 from tests.drawn import attempt
+from tests.evaluation.statistics.test_drift import sample
+from tests.evaluation.test_claim_filter import claims
 from tests.evaluation.test_costs import generations
+from tests.evaluation.test_pair_metrics import NATURAL, of_values
 from tests.golden import check
 
 TWO, RIGHT_WRONG = [0.2, 0.4], [True, False]
@@ -120,6 +127,29 @@ CASES = {
     "draws: not sorted": lambda: ClusterDraws(names=("x",), cluster_ids=("b", "a"), replicates=1),
     "draws: twice": lambda: ClusterDraws(names=("x",), cluster_ids=("a", "a"), replicates=1),
     "draws: another image": lambda: DRAWS.cluster_of(["elsewhere"]),
+    **{
+        f"drift: {name}": lambda of=of: drift(*of)
+        for name, of in {
+            "19 served images": (sample(0, 20), sample(1, 19)),
+            "3 validation images": (sample(0, 3), sample(1, 30)),
+            "equal confidences": (ConfidenceSample(np.full(40, 0.5), np.arange(40)),) * 2,
+        }.items()
+    },
+    **{
+        f"metric of a plugin: {value}": lambda value=value: measure(
+            "open", "mine", lambda rows: value, IMPUTED, n=3, n_clusters=2
+        )
+        for value in (np.nan, np.inf)
+    },
+    # Every claim is unsupported, so that none may be kept; the risk of keeping none is 0.
+    "filter: no claim is kept": lambda: certified_filter(
+        claims([0.9, 0.8] * 100, [0, 0] * 100, np.repeat(np.arange(100), 2)), "any", target_risk=0.1
+    ),
+    **{
+        f"detectable: {name}": lambda values=values: detectable(NATURAL)(of_values(values))
+        for name, values in {"two pairs": [1.0, 0.0], "three wins": [1.0] * 3, "10 pairs": [1.0, 0.0] * 5}.items()
+    },
+    "ties: no decisive pair": lambda: ties(NATURAL)(of_values([])),
     "jackknife: no pair": lambda: pair_shifts(np.array([np.nan]), np.array([0]), np.array([1])),
     "jackknife: one seed": lambda: over_retrained_seeds(Variance(value=0.02, df=20.0, n=21.0), [0.1]),
     **{

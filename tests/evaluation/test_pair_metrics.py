@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 import scipy
 
-from dualread.errors import UndefinedMetricError
 from dualread.evaluation import controls
 from dualread.evaluation.columns import Columns
 from dualread.evaluation.join import Joined
@@ -73,8 +72,6 @@ def of_values(values: list[float], donors: int | None = None) -> Columns:
 
 def test_ties_are_counted_among_the_decisive_pairs():
     assert ties(NATURAL)(of_values([1.0, 0.5, 0.5, 0.0])) == 0.5
-    with pytest.raises(UndefinedMetricError, match="no decisive pair"):
-        ties(NATURAL)(of_values([]))
 
 
 def test_what_a_sample_can_detect_by_hand():
@@ -95,15 +92,7 @@ def test_a_sample_at_the_end_of_the_scale_counts_its_images():
     assert detectable(NATURAL)(of_values([0.5] * 40)) == found  # nor does any of 40 ties differ from the others
 
 
-@pytest.mark.parametrize("values", [[1.0, 0.0], [1.0, 1.0, 1.0]])
-def test_a_few_pairs_can_detect_nothing(values):
-    with pytest.raises(UndefinedMetricError, match=r"not even 1 could be told from \.5"):
-        detectable(NATURAL)(of_values(values))
-
-
 def test_what_lies_just_below_1_can_be_told():
     # As by hand above: 12 x (.5 / 11)**2 = .024793, standard error .157459; t(11) has 2.200985 and .875530.
     # .5 + 3.076515 x .157459 = .984425; of 10 pairs, it would be 1.05.
     assert detectable(NATURAL)(of_values([1.0, 0.0] * 6)) == pytest.approx(0.984425, abs=1e-5)
-    with pytest.raises(UndefinedMetricError):
-        detectable(NATURAL)(of_values([1.0, 0.0] * 5))

@@ -756,7 +756,7 @@ MUTANTS = (
         "evaluation/claim_filter.py",
         "if smallest is not None and smallest <= levels[0]:",
         "if smallest is not None:",
-        ("evaluation/test_claim_filter.py",),
+        ("evaluation/test_messages.py",),
     ),
     Mutant(
         "each claim is a report of its own to a study's filter",
