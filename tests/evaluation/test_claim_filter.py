@@ -20,7 +20,7 @@ from dualread.evaluation.claim_filter import (
 )
 from dualread.evaluation.columns import Columns
 from dualread.evaluation.statistics.proportion import share_interval
-from dualread.seeding import generator
+from tests.evaluation.metrics import literal
 
 LOSS = ("share", "any")
 
@@ -74,14 +74,7 @@ def literal_p(sample, loss, threshold, target_risk, most):
         unsupported = kept.count(False)
         value = (unsupported / len(kept) if kept else 0.0) if loss == "share" else float(unsupported > 0)
         losses.setdefault(int(sample.cluster[rows[0]]), []).append(value)
-    place, largest = generator("order of the bets", len(losses)).permutation(len(losses)).tolist(), 1.0
-    for k, share in enumerate((1 / 2, 1 / 8, 1 / 8, 1 / 8, 1 / 8)):
-        wealth = share
-        for cluster in sorted(losses, key=place.__getitem__):
-            balance = sum(losses[cluster]) - target_risk * len(losses[cluster])
-            wealth *= 1 - balance / (2**k * (1 - target_risk) * most)
-            largest = max(largest, wealth)
-    return 1 / largest
+    return literal.p_of_bets(losses, target_risk, most)
 
 
 @given(st.integers(0, 10_000), st.sampled_from(LOSS), st.sampled_from([0.1, 0.5]))

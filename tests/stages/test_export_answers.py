@@ -70,25 +70,29 @@ def tables(inputs, tmp_path):
     return out
 
 
+def told(method, **more):
+    metrics = Metrics(bootstrap=Bootstrap(replicates=REPLICATES), target_risk_percent=[30])
+    where = {"splits": SPLITS, "thresholds_from": "slake/validation"}
+    return ComputeMetricsSpec(**RUN, study="mine", method=method, metrics=metrics, **where, **more)
+
+
+def of_method(inputs, method):
+    """The inputs of a stage that reads the predictions of one method."""
+    others = {name: path for name, path in inputs.items() if not name.startswith("predictions/")}
+    return {**others, "predictions": inputs[f"predictions/tiny/rlvr/17/{method}"]}
+
+
+def own_rows_of(inputs, out, method, **more):
+    """The study's own metrics of the test splits, by method, data set, subset and metric."""
+    out.mkdir(parents=True, exist_ok=True)
+    compute_metrics.compute(told(method, **more), of_method(inputs, method), out)
+    rows = read_table(out / "metrics.parquet", METRICS).filter(split="test").iter_rows(named=True)
+    return {(method, row["dataset"], row["subset"], row["metric"]): row for row in rows}
+
+
 @pytest.fixture
 def own_rows(inputs, tmp_path):
-    """The study's own metrics of the test splits, by method, data set, subset and metric."""
-    found = {}
-    for method in METHODS:
-        (out := tmp_path / "metrics" / method).mkdir(parents=True)
-        of_method = ComputeMetricsSpec(
-            **RUN,
-            study="mine",
-            method=method,
-            splits=SPLITS,
-            metrics=Metrics(bootstrap=Bootstrap(replicates=REPLICATES), target_risk_percent=[30]),
-            thresholds_from="slake/validation",
-        )
-        needed = {name: path for name, path in inputs.items() if not name.startswith("predictions/")}
-        compute_metrics.compute(of_method, {**needed, "predictions": inputs[f"predictions/tiny/rlvr/17/{method}"]}, out)
-        for row in read_table(out / "metrics.parquet", METRICS).filter(split="test").iter_rows(named=True):
-            found[method, row["dataset"], row["subset"], row["metric"]] = row
-    return found
+    return {key: row for of in METHODS for key, row in own_rows_of(inputs, tmp_path / "metrics" / of, of).items()}
 
 
 def test_the_numbers_are_the_studys_own_to_the_last_bit(tables, own_rows):
@@ -149,23 +153,14 @@ def test_scores_keep_the_metrics_that_need_no_probability(inputs, tmp_path):
     assert answers.filter(method="psr")["confidence"].null_count() == len(answers) / 2
     assert answers.filter(method="per")["score"].null_count() == len(answers) / 2
     found = dualread.evaluate(out / "answers.parquet", out / "pairs.parquet").metrics.filter(method="psr")
-    metrics = {"bootstrap": Bootstrap(replicates=REPLICATES), "target_risk_percent": [30]}
-    told = {**RUN, "study": "mine", "method": "psr", "splits": SPLITS, "thresholds_from": "slake/validation"}
-    needed = {name: path for name, path in inputs.items() if not name.startswith("predictions/")}
-    compute_metrics.compute(
-        ComputeMetricsSpec(**told, uncalibrated=True, metrics=Metrics(**metrics)),
-        {**needed, "predictions": folder},
-        out,
-    )
-    own = read_table(out / "metrics.parquet", METRICS).filter(split="test")
-    rows = {(row["dataset"], row["subset"], row["metric"]): row for row in own.iter_rows(named=True)}
+    rows = own_rows_of(inputs, out, "psr", uncalibrated=True)
     for row in found.filter(
         ~pl.col("metric").str.replace("_undefined_replicates", "").is_in(list(FURTHER_METRICS))
     ).to_dicts():
-        mine = rows[row["dataset"], row["subset"], row["metric"]]
+        mine = rows["psr", row["dataset"], row["subset"], row["metric"]]
         for name in ("estimate", "low", "high", "reason"):
             assert mine[name] == pytest.approx(row[name]) if isinstance(row[name], float) else mine[name] == row[name]
-    ranked = {key[2]: row["estimate"] for key, row in rows.items() if key[:2] == ("slake", "all")}
+    ranked = {key[3]: row["estimate"] for key, row in rows.items() if key[1:3] == ("slake", "all")}
     assert None not in [ranked[name] for name in ("auroc", "aurc", "natural_ccg_auc", "accuracy")]
     assert {ranked[name] for name in ("ece15", "ece15_noise_floor", "brier", "hce90", "threshold_at_risk_30")} == {None}
     stored = read_tensors(out / "replicates.safetensors")

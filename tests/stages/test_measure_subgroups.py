@@ -8,23 +8,14 @@ from dualread.artifacts.tables import read_table, write_table
 from dualread.schema.columns import QUESTION_COLUMNS, SUBGROUPS
 from dualread.schema.metrics import Bootstrap, MeasureSubgroupsSpec, Metrics
 from dualread.stages import export_answers, measure_subgroups
-from tests.stages.test_export_answers import METHODS, REPLICATES, RUN, inputs, spec  # noqa: F401  # a fixture
+from tests.stages.test_export_answers import METHODS, REPLICATES, RUN, inputs, of_method, spec  # noqa: F401  # a fixture
 
 COLUMNS = ("content_family", "sex")
 METRICS = Metrics(
     bootstrap=Bootstrap(replicates=REPLICATES), target_risk_percent=[30], further=["log_loss", "fpr_at_95_tpr"]
 )
-OF_EVALUATE = (
-    "estimate",
-    "low",
-    "high",
-    "simultaneous_low",
-    "simultaneous_high",
-    "n",
-    "n_clusters",
-    "reason",
-    "p_holm",
-)
+OF_EVALUATE = ("estimate", "low", "high", "simultaneous_low", "simultaneous_high", "n", "n_clusters", "reason")
+OF_EVALUATE += ("p_holm",)
 
 
 @pytest.fixture
@@ -42,9 +33,8 @@ def with_sex(inputs):  # noqa: F811
 def measured(inputs, method, out):  # noqa: F811
     (folder := out / method).mkdir(parents=True)
     told = {**RUN, "method": method, "study": "mine", "subgroups": COLUMNS, "datasets": ("slake", "vqa_rad")}
-    needed = {name: path for name, path in inputs.items() if not name.startswith("predictions/")}
-    needed["predictions"] = inputs[f"predictions/tiny/rlvr/17/{method}"]
-    measure_subgroups.compute(MeasureSubgroupsSpec(**told, metrics=METRICS, thresholds_from="slake"), needed, folder)
+    how = MeasureSubgroupsSpec(**told, metrics=METRICS, thresholds_from="slake")
+    measure_subgroups.compute(how, of_method(inputs, method), folder)
     return read_table(folder / "subgroups.parquet", SUBGROUPS)
 
 

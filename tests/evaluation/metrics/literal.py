@@ -2,6 +2,8 @@
 
 from fractions import Fraction
 
+from dualread.seeding import generator
+
 
 def auroc(confidence, correct):
     wins = [
@@ -71,3 +73,17 @@ def ccg_auc(rows, *, strict):
         r for r in rows if r[2] and not r[3] and (not strict or (r[4] is not None and r[4] != "" and r[4] == r[5]))
     ]
     return sum(1.0 if r[0] > r[1] else 0.5 if r[0] == r[1] else 0.0 for r in chosen) / len(chosen)
+
+
+def p_of_bets(losses, target_risk, most):
+    """1 over the largest capital of bets on one image after another, whose answers or reports have these losses."""
+    names = sorted(losses)
+    places = generator("order of the bets", len(names)).permutation(len(names)).tolist()
+    largest = 1.0
+    for k, share in enumerate((1 / 2, 1 / 8, 1 / 8, 1 / 8, 1 / 8)):
+        wealth = share
+        for _, name in sorted(zip(places, names, strict=True)):
+            balance = sum(losses[name]) - target_risk * len(losses[name])
+            wealth *= 1 - balance / (2**k * (1 - target_risk) * most)
+            largest = max(largest, wealth)
+    return 1 / largest

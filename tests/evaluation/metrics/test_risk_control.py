@@ -18,7 +18,7 @@ from dualread.evaluation.metrics.risk_control import (
     starts,
 )
 from dualread.evaluation.metrics.selective import threshold
-from dualread.seeding import generator
+from tests.evaluation.metrics import literal
 from tests.evaluation.metrics.samples import cells
 
 RISK, DELTA, REPETITIONS = 0.1, 0.1, 600
@@ -31,17 +31,8 @@ def literal_p(confidence, correct, images, threshold, target_risk, most):
     if most == 1:
         n = len(kept)
         return sum(math.comb(n, k) * target_risk**k * (1 - target_risk) ** (n - k) for k in range(n_wrong + 1))
-    names = sorted(set(images))
-    places = generator("order of the bets", len(names)).permutation(len(names)).tolist()
-    largest = 1.0
-    for k, share in enumerate((1 / 2, 1 / 8, 1 / 8, 1 / 8, 1 / 8)):
-        wealth = share
-        for name, _ in sorted(zip(names, places, strict=True), key=lambda pair: pair[1]):
-            labels = [ok for i, ok in kept if i == name]
-            balance = sum(1 for ok in labels if not ok) - target_risk * len(labels)
-            wealth *= 1 - balance / (2**k * (1 - target_risk) * most)
-            largest = max(largest, wealth)
-    return 1 / largest
+    losses = {name: [not ok for i, ok in kept if i == name] for name in set(images)}
+    return literal.p_of_bets(losses, target_risk, most)
 
 
 def literal_certified(levels, p, target_risk, delta):
