@@ -1,8 +1,13 @@
+"""The paper's numbers beside a study's: cells.txt has the rows of a comparison for studies that differ in one place."""
+
+from pathlib import Path
+
 import polars as pl
 import pytest
 
 from dualread.reporting.comparison import VERDICTS, compare, verdict
 from dualread.reporting.tables.published import PaperPlace, Printed, published_cells
+from tests import golden
 from tests.reporting.comparison.study import STUDY, replaced, tables
 from tests.specs import changed
 
@@ -12,12 +17,6 @@ PLACE = list(PaperPlace._fields)
 @pytest.fixture(scope="module")
 def ours():
     return tables()
-
-
-def one(found, **key):
-    rows = found.filter(**key)
-    assert len(rows) == 1
-    return rows.row(0, named=True)
 
 
 def test_the_papers_own_numbers_are_all_as_printed(ours):
@@ -30,26 +29,64 @@ def test_the_papers_own_numbers_are_all_as_printed(ours):
     assert (found["ours_std"] - found["published_std"]).abs().max() < 1e-12
 
 
-DCPO = {"backbone": "qwen3-vl-2b", "dataset": "slake", "method": "dcpo", "metric": "auroc"}  # .789 with SD .007
+QWEN = {"backbone": "qwen3-vl-2b"}
+DCPO = {**QWEN, "dataset": "slake", "method": "dcpo", "metric": "auroc"}  # .789 with SD .007
+DELTA = {**QWEN, "dataset": "slake", "method": "dualread-rlcr"}
+SUPPORT = {**QWEN, "metric": "unique_confidences"}
+_ZERO = next(place for place, cell in published_cells().items() if cell.std == 0 and place.table == "calib")
+ZERO = {name: getattr(_ZERO, name) for name in ("backbone", "dataset", "method", "metric")}
+# The table, and what is other in it; the row of the comparison.
+CASES = {
+    **{f"AUROC {mean}": ("main", {**DCPO, "mean": mean}, DCPO) for mean in ("0.7893", "0.7821", "0.7775", "0.8100")},
+    "a published deviation of zero": ("calib", {**ZERO, "mean": "0.9"}, ZERO),
+    "an undefined cell": ("main", {**DCPO, "mean": None, "std": None, "reason": "seed 29: one class only"}, DCPO),
+    # Ours is method minus baseline; the paper prints a gain in Brier, the other way round. A higher Brier is none.
+    "a gain in Brier": ("paired", {}, {**DELTA, "metric": "delta_brier"}),
+    "a gain in AUROC": ("paired", {}, {**DELTA, "metric": "delta_auroc"}),
+    "no gain on validation": ("paired", {}, {"dataset": "slake_val", "metric": "delta_brier"}),
+    "a loss in Brier": (
+        "paired",
+        {**QWEN, "dataset": "slake", "method": "dualread", "metric": "brier", "mean": "0.067"},
+        {**DELTA, "metric": "delta_brier"},
+    ),
+    # The paper prints one cell for two methods, or for an unnamed OOD: what differs most is compared, .033 / .012 away.
+    "one of two methods": (
+        "channel",
+        {**SUPPORT, "method": "bicr", "mean": "1050.0"},
+        {**SUPPORT, "method": "bicr_and_dualread"},
+    ),
+    "one of two is undefined": (
+        "channel",
+        {**SUPPORT, "method": "dualread", "mean": None, "reason": "no valid confidence"},
+        {**SUPPORT, "method": "bicr_and_dualread"},
+    ),
+    "one of two data sets": (
+        "paired",
+        {**QWEN, "dataset": "ood6", "metric": "auroc", "mean": "0.053"},
+        {**QWEN, "dataset": "ood_unspecified", "metric": "delta_auroc"},
+    ),
+    # All three roles of the split, and neither the 4819 questions of its role fit nor the 50 of the others.
+    "a split in several roles": ("data", {}, {"dataset": "slake_train", "metric": "questions"}),
+}
 
 
-@pytest.mark.parametrize(
-    ("mean", "difference", "in_stds", "expected"),
-    [
-        ("0.7893", 0.0003, 0.0003 / 0.007, "as printed"),
-        ("0.7821", -0.0069, -0.0069 / 0.007, "within 1 SD"),
-        ("0.8100", 0.021, 3.0, "beyond 2 SD"),
-        ("0.7775", -0.0115, -0.0115 / 0.007, "within 2 SD"),
-    ],
-)
-def test_a_shifted_cell_is_so_many_deviations_away_and_the_others_stay(ours, mean, difference, in_stds, expected):
-    found = compare(replaced(ours, "main", **DCPO, mean=mean), STUDY)
-    row = one(found, table="main", **DCPO)
-    assert (row["published"], row["published_std"], row["n_seeds"]) == (0.789, 0.007, 3)
-    assert row["difference"] == pytest.approx(difference, abs=1e-12)
-    assert row["difference_in_published_stds"] == pytest.approx(in_stds, abs=1e-9)
-    assert row["verdict"] == expected
-    assert len(found.filter(pl.col("verdict") != "as printed")) == (expected != "as printed")
+def rows_of(found):
+    """One line per row, without the place of its cell."""
+    return "\n".join(
+        " · ".join(f"{name} {of:.6g}" if isinstance(of, float) else f"{name} {of}" for name, of in row.items())
+        for row in found.drop(PLACE).iter_rows(named=True)
+    )
+
+
+def test_the_rows_of_other_studies(ours):
+    found = {}
+    for name, (table, change, key) in CASES.items():
+        compared = compare(replaced(ours, table, **change) if change else ours, STUDY)
+        rows = compared.filter(table={"data": "dataset_audit"}.get(table, table), **key)
+        assert len(rows) == 1
+        found[name] = rows_of(rows)
+        assert len(compared.filter(pl.col("verdict") != "as printed")) <= 1  # the others stay
+    golden.check(Path(__file__).with_name("cells.txt"), found)
 
 
 def test_a_difference_that_rounding_explains_is_not_beyond_the_deviation():
@@ -61,37 +98,19 @@ def test_a_difference_that_rounding_explains_is_not_beyond_the_deviation():
     assert {x: verdict(Printed(109.7, 3.1), x, 1) for x in away} == away
     # Both ways to round a tie
     assert verdict(Printed(0.012, 0.01), 0.0125, 3) == verdict(Printed(0.013, 0.01), 0.0125, 3) == "as printed"
-
-
-def test_one_run_has_no_deviation_and_a_count_must_be_the_same():
+    # One run has no deviation, and a count must be the same.
     assert verdict(Printed(0.443, None), 0.4434, 3) == "as printed"
-    assert verdict(Printed(0.443, None), 0.4436, 3) == "no published SD"
-    assert verdict(Printed(1061.0, None), 1060.0, 0) == "no published SD"
+    assert verdict(Printed(0.443, None), 0.4436, 3) == verdict(Printed(1061.0, None), 1060.0, 0) == "no published SD"
     assert set(VERDICTS) >= {"as printed", "no published SD"}
-
-
-def test_a_deviation_of_zero_counts_no_deviations(ours):
-    zero = next(place for place, cell in published_cells().items() if cell.std == 0 and place.table == "calib")
-    key = {name: getattr(zero, name) for name in ("backbone", "dataset", "method", "metric")}
-    row = one(compare(replaced(ours, "calib", **key, mean="0.9"), STUDY), table="calib", **key)
-    assert (row["verdict"], row["difference_in_published_stds"]) == ("beyond 2 SD", None)
-    assert row["reason"] == "the published deviation is printed as zero"
-
-
-def test_an_undefined_cell_has_our_reason(ours):
-    empty = {"mean": None, "std": None, "reason": "seed 29: one class only"}
-    row = one(compare(replaced(ours, "main", **DCPO, **empty), STUDY), table="main", **DCPO)
-    assert (row["verdict"], row["reason"]) == ("undefined here", "seed 29: one class only")
-    assert (row["ours"], row["difference"], row["published"]) == (None, None, 0.789)
 
 
 def test_a_missing_backbone_and_a_missing_method_are_not_in_the_study(ours):
     half = ours["ood_acc"].filter((pl.col("method") != "rlcr") & (pl.col("backbone") == "qwen3-vl-2b"))
     found = compare({"ood_acc": half}, changed(STUDY, backbones=["qwen3-vl-2b"])).filter(table="ood_acc")
     assert len(found) == 264
-    assert found.filter(backbone="qwen3-vl-2b", verdict="as printed").height == 120  # 10 methods, 3 sets, 4 metrics
+    assert found.filter(**QWEN, verdict="as printed").height == 120  # 10 methods, 3 sets, 4 metrics
     assert set(found.filter(backbone="medgemma-1.5-4b")["reason"]) == {"no backbone medgemma-1.5-4b"}
-    row = one(found, backbone="qwen3-vl-2b", method="rlcr", dataset="path_vqa", metric="brier")
+    row = found.filter(**QWEN, method="rlcr", dataset="path_vqa", metric="brier").row(0, named=True)
     assert (row["verdict"], row["reason"]) == ("not in this study", "no rlcr on path_vqa in a table ood_acc")
 
 
@@ -100,38 +119,3 @@ def test_a_mean_over_other_data_sets_is_another_quantity(ours):
     # 88 means in calib; 24 + 20 of accuracy and AUROC in main. What paired calls OOD is on VQA-RAD, too.
     assert dict(found["table"].value_counts().iter_rows()) == {"calib": 88, "main": 2 * (11 + 5)}
     assert found["reason"][0].endswith("rexvqa, vqa_med_2019, the study's over vqa_rad")
-
-
-def test_the_sign_of_our_brier_differences_is_changed_where_the_paper_prints_gains(ours):
-    key = {"table": "paired", "dataset": "slake", "method": "dualread-rlcr", "backbone": "qwen3-vl-2b"}
-    row = one(compare(ours, STUDY), metric="delta_brier", **key)
-    assert (row["published"], row["ours"]) == (0.067, 0.067)
-    assert row["reason"] == "the paper prints a gain, so this is baseline minus method too"
-    assert one(compare(ours, STUDY), metric="delta_auroc", **key)["reason"] is None
-    validation = one(compare(ours, STUDY), dataset="slake_val", metric="delta_brier")
-    assert (validation["ours"], validation["reason"]) == (-0.0157, None)
-    raised = {"backbone": "qwen3-vl-2b", "dataset": "slake", "method": "dualread", "metric": "brier"}
-    worse = compare(replaced(ours, "paired", **raised, mean="0.067"), STUDY)
-    assert one(worse, metric="delta_brier", **key)["ours"] == -0.067  # a higher Brier is no gain
-
-
-def test_of_several_cells_the_one_that_differs_most_is_compared(ours):
-    key = {"backbone": "qwen3-vl-2b", "metric": "unique_confidences"}
-    row = one(compare(replaced(ours, "channel", **key, method="bicr", mean="1050.0"), STUDY),
-              method="bicr_and_dualread", **key)  # fmt: skip
-    assert (row["ours"], row["difference"], row["verdict"]) == (1050.0, -11.0, "no published SD")
-    assert row["reason"] == "one cell in the paper, several here: bicr on slake 1050, dualread on slake 1061"
-    undefined = replaced(ours, "channel", **key, method="dualread", mean=None, reason="no valid confidence")
-    row = one(compare(undefined, STUDY), method="bicr_and_dualread", **key)
-    assert (row["verdict"], row["ours"]) == ("undefined here", None)
-    # DualRead minus RLCR in AUROC, which the paper gives for an unnamed OOD: .020 with SD .012
-    one_of_two = {"backbone": "qwen3-vl-2b", "dataset": "ood6", "metric": "auroc"}
-    row = one(compare(replaced(ours, "paired", **one_of_two, mean="0.053"), STUDY),
-              dataset="ood_unspecified", backbone="qwen3-vl-2b", metric="delta_auroc")  # fmt: skip
-    assert row["difference_in_published_stds"] == pytest.approx(0.033 / 0.012)
-    assert row["reason"].endswith("dualread on vqa_rad 0.020, dualread on ood6 0.053")
-
-
-def test_a_role_of_a_split_is_not_the_split(ours):
-    row = one(compare(ours, STUDY), dataset="slake_train", metric="questions")
-    assert row["ours"] == 4919.0  # and neither the 4819 of its role fit nor the 50 of the others
