@@ -73,12 +73,8 @@ def test_answers_to_one_image_count_as_one():
 
 
 def test_shares_have_a_mean_over_data_sets_and_a_threshold_has_none():
-    assert is_rate("coverage_at_risk_10")
-    assert is_rate("kept_risk_at_risk_10")
-    assert is_rate("certified_kept_risk_at_risk_10")
-    assert not is_rate("certified_threshold_at_risk_10")
-    assert not is_rate("threshold_at_risk_10")
-    assert not is_rate("auroc")
+    assert all(map(is_rate, ("coverage_at_risk_10", "kept_risk_at_risk_10", "certified_kept_risk_at_risk_10")))
+    assert not any(map(is_rate, ("certified_threshold_at_risk_10", "threshold_at_risk_10", "auroc")))
 
 
 def test_coverage_and_kept_risk_have_the_interval_of_a_share():

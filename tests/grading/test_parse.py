@@ -1,8 +1,12 @@
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dualread.grading.answers import graded_answer, stated_percent, why_no_answer
+from dualread.grading.answers import character_spans, graded_answer, stated_percent, tokens_within, why_no_answer
+from dualread.grading.contracts.linguistic import PROBABILITIES
 from dualread.grading.parse import Parsed, answer_span, block_span
 from tests.grading.contracts import parse
 
@@ -213,3 +217,86 @@ def test_the_answer_is_what_follows_the_thinking(text, answer, confidence, statu
     graded = graded_answer(parsed)
     reason = why_no_answer(graded["answer"], graded["canonical_answer"], graded["parse_status"])
     assert (reason is not None and "thinking" in reason) == (status == "no_end_of_thinking")
+
+
+# --- formats beside those of the paper
+def said(confidence: str) -> str:
+    return f"<answer>left lung</answer>\n<confidence>{confidence}</confidence>"
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("likely", 0.7),
+        (" Almost\n certain ", 0.95),
+        ("ALMOST NO CHANCE", 0.02),
+        ("Likely.", 0.7),
+        ("about even !", 0.5),
+    ],
+)
+def test_words_stand_for_probabilities(words, value):
+    assert parse(said(words), "linguistic") == Parsed(answer="left lung", confidence=value, status="valid")
+
+
+@pytest.mark.parametrize("words", ["", ".", "very likely", ".likely", "90", "likely, unlikely"])
+def test_other_words_are_no_confidence(words):
+    assert parse(said(words), "linguistic").status == "invalid_confidence"
+
+
+def test_the_words_are_ordered_and_all_in_the_prompt():
+    from dualread.models import prompts
+
+    text = prompts.template("linguistic")
+    assert all(words in text for words in PROBABILITIES)
+    assert list(PROBABILITIES.values()) == sorted(PROBABILITIES.values(), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("stated", "value"),
+    [
+        ("70, 20, 5, 5", 0.7),
+        ("70", 0.7),
+        ("90, 60, 30, 20", 0.45),  # 90 of 200
+        ("0, 0", 0.0),
+        (" 100 ,100", 0.5),
+        ("20, 70", 0.2),  # the first one belongs to the answer, whatever follows
+    ],
+)
+def test_the_first_of_several_confidences_is_that_of_the_answer(stated, value):
+    assert parse(said(stated), "top_k") == Parsed(answer="left lung", confidence=value, status="valid")
+
+
+@pytest.mark.parametrize("stated", ["", "101, 3", "70 20", "70,", ".7, .2", "70; 20", ", ".join(["5"] * 11)])
+def test_other_lists_are_no_confidences(stated):
+    assert parse(said(stated), "top_k").status == "invalid_confidence"
+
+
+@pytest.mark.parametrize("contract", ["linguistic", "top_k"])
+def test_an_answer_twice_is_invalid_in_any_format(contract):
+    assert parse(said("likely") + said("70"), contract).status == "invalid_both"
+
+
+# --- tokens and characters
+@given(st.lists(st.binary(min_size=1, max_size=4), min_size=1, max_size=12))
+def test_spans_cover_the_text_without_gap_or_overlap(pieces):
+    def decode(ids):
+        return b"".join(pieces[i] for i in ids).decode(errors="replace")
+
+    text, spans = character_spans(range(len(pieces)), decode)
+    assert spans[0][0] == 0
+    assert spans[-1][1] == len(text)
+    assert all(left[1] == right[0] for left, right in pairwise(spans))
+
+
+def test_a_character_of_several_tokens_is_of_the_one_that_completes_it():
+    pieces = [b"a", b"\xc2", b"\xb0", b"b"]
+    decoded = character_spans(range(4), lambda ids: b"".join(pieces[i] for i in ids).decode(errors="replace"))
+    assert decoded == ("a\xb0b", [(0, 1), (1, 1), (1, 2), (2, 3)])
+
+
+def test_a_token_that_straddles_a_boundary_belongs():
+    # "<v>", ">up", "per", ".</", "v>" hold [0, 3), [3, 6), [6, 9), [9, 12), [12, 14); the block is [4, 10).
+    spans = [(0, 3), (3, 6), (6, 9), (9, 12), (12, 14)]
+    assert tokens_within(spans, 4, 10) == (1, 2, 3)
+    assert tokens_within(spans, 6, 9) == (2,)
+    assert tokens_within(spans, 6, 6) == ()

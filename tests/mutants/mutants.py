@@ -111,7 +111,7 @@ MUTANTS = (
         "grading/answers.py",
         "return tuple(t for t, (first, last) in enumerate(spans) if max(first, start) < min(last, end))",
         "return tuple(t for t, (first, last) in enumerate(spans) if max(first, start) <= min(last, end))",
-        ("grading/test_spans.py", "models/replay/test_positions.py"),
+        ("grading/test_parse.py", "models/replay/test_positions.py"),
     ),
     Mutant(
         "a claim's first state is the prompt's",
