@@ -66,7 +66,8 @@ def of_page(page):
 
 def text_of(drawing):
     """The pages, and the values of all bins that are not empty; of a gap, there is nothing but nulls."""
-    found = [line for page in (drawing.figure, *drawing.further) for line in of_page(page)]
+    pages = (drawing.figure, *drawing.further)
+    found = [line for page in pages for line in (f"inches {rounded(page.get_size_inches())}", *of_page(page))]
     values = drawing.values.filter(pl.col("n") > 0) if "n" in drawing.values.columns else drawing.values
     found.append(" · ".join(values.columns))
     for row in values.iter_rows():
