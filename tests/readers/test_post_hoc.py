@@ -99,7 +99,7 @@ def test_hac_by_hand(form, b, stated_as, expected):
     notes = {"form": form, "a": 1.0, "b": b, "d": 0.0, "mean": 0.0, "scale": 1.0}
     parents = dict.fromkeys(hac.PARENTS, VERBALIZED)
     reader = synthetic.reader("readers.hac", Weights(notes=notes), {"form": form}, parents)
-    assert confidences(reader, stated_as) == pytest.approx(expected, abs=1e-6)
+    assert confidences(reader, stated_as) == pytest.approx(expected)
 
 
 def test_what_has_no_value_stays_imputed_and_is_no_part_of_the_fit():
