@@ -73,7 +73,7 @@ CASES = {
 def rows_of(found):
     """One line per row, without the place of its cell."""
     return "\n".join(
-        " · ".join(f"{name} {of:.6g}" if isinstance(of, float) else f"{name} {of}" for name, of in row.items())
+        " · ".join(f"{name} {of:.10g}" if isinstance(of, float) else f"{name} {of}" for name, of in row.items())
         for row in found.drop(PLACE).iter_rows(named=True)
     )
 

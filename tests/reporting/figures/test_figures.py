@@ -19,11 +19,11 @@ from tests.reporting.figures.cases import CASES, FOUR, PAIRS
 
 
 def rounded(value):
-    """Four digits of each number, in lists as well; masked numbers are gaps."""
+    """Seven digits of each number, in lists as well; masked numbers are gaps."""
     if isinstance(value, str | None):
         return str(value)
     numbers = np.ma.filled(np.ma.asarray(value, dtype=float), np.nan)
-    return f"{numbers:.4g}" if numbers.ndim == 0 else "[" + ", ".join(map(rounded, numbers)) + "]"
+    return f"{numbers:.7g}" if numbers.ndim == 0 else "[" + ", ".join(map(rounded, numbers)) + "]"
 
 
 def words(texts):
