@@ -1,5 +1,8 @@
 """Rows as arrays against the same questions asked of the data frame."""
 
+import gc
+import weakref
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,6 +10,7 @@ import pytest
 from dualread.evaluation.columns import CellColumns, Columns, all_rows, decisive, strict_decisive
 from dualread.evaluation.join import NO_DONORS, Joined
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
+from dualread.evaluation.statistics.proportion import share_interval
 
 MASKS = {
     "all": all_rows,
@@ -55,6 +59,33 @@ def test_what_there_is_no_table_of_stays_a_reason(evaluated):
     cell = CellColumns.of(Joined(answers=evaluated.answers, pairs=NO_DONORS, fixed=NO_DONORS, shuffled="none"))
     assert (cell.pairs, cell.fixed, cell.shuffled) == (NO_DONORS, NO_DONORS, "none")
     assert cell.of_type("open").pairs == NO_DONORS
+
+
+def test_columns_are_freed_when_nobody_needs_them(evaluated, draws):
+    columns = Columns.of(evaluated.answers)
+    columns.cluster("cluster_id", draws)
+    freed = weakref.ref(columns)
+    gc.disable()
+    try:
+        del columns
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
+def test_what_the_process_has_read_before_changes_no_bit_of_an_interval():
+    """Polars numbers the texts of all tables of a process together, in the order in which they come."""
+    rng = np.random.default_rng(1)
+    for table in range(150):
+        image, correct = rng.integers(0, 30, size=100), rng.random(100) < 0.6
+        found = []
+        for first in "ab":
+            names = [f"{first} {table} {k:02d}" for k in image]
+            rows = Columns.of(pl.DataFrame({"cluster_id": names, "correct": correct}))
+            found.append(share_interval(rows["correct"], rows.codes("cluster_id")))
+            for k in rng.permutation(30):  # of other tables, in which some images of the next one are
+                pl.Series([f"b {table} {k:02d}", *(f"c {table} {k} {j}" for j in range(k % 9))], dtype=pl.Categorical)
+        assert found[0] == found[1]
 
 
 def test_equal_texts_are_one_object_and_nulls_stay():

@@ -1,4 +1,4 @@
-"""Contrasts from made-up answers to p-values; test_replicates.py has the literal loop behind the replicates."""
+"""Contrasts from made-up answers to p-values, against the literal loop: draw images, repeat rows, compute anew."""
 
 from statistics import mean, stdev
 
@@ -21,11 +21,12 @@ from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.schema.columns import METRICS
 from dualread.schema.metrics import ContrastSpec
 from dualread.seeding import generator
+from tests.evaluation.spread import spread_as_t
 
 B = 40
 SIZES = {"slake": (60, 12), "a": (30, 9), "b": (45, 15)}  # questions, images
 RUNS = {"psr": (17, 29), "twin": (17, 29), "other": (17, 29), "base": (0,)}
-METRIC_NAMES = ("auroc", "brier", "squared_calibration_error")
+METRIC_NAMES = ("auroc", "brier")
 
 
 def answers_of(dataset, method, seed):
@@ -72,11 +73,25 @@ class Study:
 
         return compare(Results(self.metrics, read, {"ood6": ["a", "b"], "ood_ccg": []}, METRIC_NAMES), contrasts)
 
-    def of_runs(self, method, dataset, metric):
-        """The replicates of each seed; those of ood6 are the means over its two data sets."""
-        names = {"ood6": ("a", "b")}.get(dataset, (dataset,))
-        runs = [[self.replicates["tiny", seed, method, f"{n}/test/{metric}"] for n in names] for seed in RUNS[method]]
-        return np.mean(runs, axis=1)
+    def literal(self, dataset, method, metric):
+        """The mean over seeds in every resample, each drawn and computed by itself, with the spread of t."""
+        values = np.empty((B, len(RUNS[method])))
+        stream, n_images = generator("s", dataset, "test", "bootstrap"), SIZES[dataset][1]
+        for replicate in range(B):
+            drawn = stream.integers(0, n_images, size=n_images)
+            for k, seed in enumerate(RUNS[method]):
+                frame = self.frames[dataset, method, seed]
+                rows = [i for image in drawn for i in range(len(frame)) if i % n_images == image]
+                values[replicate, k] = ANSWER_METRICS[metric].value(Columns.of(frame[rows]))
+        for k, seed in enumerate(RUNS[method]):
+            frame = self.frames[dataset, method, seed]
+            kinds = [frame, *([frame.filter("correct"), frame.filter(~frame["correct"])] if metric == "auroc" else [])]
+            images = [of["cluster_id"].n_unique() for of in kinds]
+            if metric == "brier":
+                images += [2 * frame.filter(correct=kind)["cluster_id"].n_unique() + 1 for kind in (True, False)]
+            value = ANSWER_METRICS[metric].value(Columns.of(frame))
+            values[:, k] = spread_as_t(values[:, k], value, min(images), frame["cluster_id"].n_unique())
+        return values.mean(axis=1)
 
 
 DEFAULT = {"method": "psr", "baselines": ["other"], "datasets": ["slake", "ood6"], "split": "test"}
@@ -95,20 +110,27 @@ def find(rows, **key):
 
 
 @pytest.mark.parametrize("metric", METRIC_NAMES)
-@pytest.mark.parametrize("dataset", ["slake", "ood6"])
-def test_intervals_and_p_values_are_those_of_mean_replicates(study, metric, dataset):
+def test_intervals_and_p_values_are_those_of_the_literal_loop(study, metric):
     rows = study.compare(ContrastSpec(name="c", **DEFAULT))
-    psr, other = (study.of_runs(name, dataset, metric).mean(axis=0) for name in ("psr", "other"))
-    own = find(rows, dataset=dataset, metric=metric, method="psr")
-    assert (own["low"], own["high"]) == pytest.approx(tuple(np.percentile(psr, [2.5, 97.5])), abs=1e-12)
-    assert "p" not in own
-    found = find(rows, contrast="c", dataset=dataset, metric=metric, method="psr", baseline="other")
-    differences = psr - other  # of the same images
-    assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(differences, [2.5, 97.5])), abs=1e-12)
-    fewest = min((differences <= 0).sum(), (differences >= 0).sum())
-    assert found["p"] == min(1.0, 2 * (1 + fewest) / (B + 1))
-    assert found["p_at_most"] is bool(fewest == 0)
-    assert found["n_undefined"] == 0
+    loops = {
+        name: {
+            "slake": study.literal("slake", name, metric),
+            "ood6": (study.literal("a", name, metric) + study.literal("b", name, metric)) / 2,
+        }
+        for name in ("psr", "other")
+    }
+    for dataset in ("slake", "ood6"):
+        own = find(rows, dataset=dataset, metric=metric, method="psr")
+        expected = np.percentile(loops["psr"][dataset], [2.5, 97.5])
+        assert (own["low"], own["high"]) == pytest.approx(tuple(expected), abs=1e-12)
+        assert "p" not in own
+        found = find(rows, contrast="c", dataset=dataset, metric=metric, method="psr", baseline="other")
+        differences = loops["psr"][dataset] - loops["other"][dataset]
+        assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(differences, [2.5, 97.5])), abs=1e-12)
+        fewest = min((differences <= 0).sum(), (differences >= 0).sum())
+        assert found["p"] == min(1.0, 2 * (1 + fewest) / (B + 1))
+        assert found["p_at_most"] is bool(fewest == 0)
+        assert found["n_undefined"] == 0
 
 
 def test_estimates_are_means_over_seeds_and_their_spread_apart(study):
@@ -166,6 +188,25 @@ def errors_on(*images):
     return change
 
 
+def test_errors_on_one_image_leave_no_interval_of_the_auroc():
+    rows = Study(errors_on(0)).compare(ContrastSpec(name="c", **DEFAULT))
+    own = find(rows, dataset="slake", metric="auroc", method="psr")
+    found = find(rows, contrast="c", dataset="slake", metric="auroc", method="psr", baseline="other")
+    assert own["estimate"] is not None
+    assert (own["low"], own["n_undefined"], found["low"], found["p"]) == (None, B, None, None)
+
+
+def test_without_replicates_nothing_is_known_about_retrained_actors(study):
+    none = {key: np.empty(0) for key in study.replicates}
+    rows = compare(
+        Results(study.metrics, lambda run, name: none[(*run, name)], {"ood6": ["a", "b"]}, METRIC_NAMES),
+        [ContrastSpec(name="c", **DEFAULT)],
+    )
+    found = find(rows, contrast="c", dataset="slake", metric="brier", method="psr", baseline="other")
+    names = ("low", "high", "p", "p_holm", "low_retrained", "high_retrained", "p_retrained", "p_holm_retrained")
+    assert [found[name] for name in names] == [None] * 8
+
+
 def test_resamples_without_a_value_are_counted_and_left_out():
     study = Study(errors_on(0, 1))
     rows = study.compare(ContrastSpec(name="c", **DEFAULT))
@@ -173,7 +214,8 @@ def test_resamples_without_a_value_are_counted_and_left_out():
     drawn = [not {0, 1}.isdisjoint(stream.integers(0, 12, size=12).tolist()) for _ in range(B)]
     own = find(rows, dataset="slake", metric="auroc", method="psr")
     assert own["n_undefined"] == drawn.count(False) > 0
-    both = study.of_runs("psr", "slake", "auroc").mean(axis=0)
+    values = study.replicates["tiny", 17, "psr", "slake/test/auroc"]
+    both = (values + study.replicates["tiny", 29, "psr", "slake/test/auroc"]) / 2
     low, high = np.percentile(both[~np.isnan(both)], [2.5, 97.5])
     assert (own["low"], own["high"]) == (min(low, own["estimate"]), max(high, own["estimate"]))
     found = find(rows, contrast="c", dataset="slake", metric="auroc", method="psr", baseline="other")
@@ -253,7 +295,11 @@ def test_no_p_value_that_the_pairs_cannot_give():
 def test_retrained_methods_have_the_variance_between_seeds_in_place_of_what_images_add_to_it(study, baseline):
     rows = study.compare(ContrastSpec(name="c", **{**DEFAULT, "baselines": [baseline]}))
     row = find(rows, contrast="c", dataset="slake", metric="brier", method="psr", baseline=baseline)
-    differences = study.of_runs("psr", "slake", "brier") - study.of_runs(baseline, "slake", "brier")  # one run or two
+    of = {
+        method: [study.replicates["tiny", seed, method, "slake/test/brier"] for seed in RUNS[method]]
+        for method in ("psr", baseline)
+    }
+    differences = [one - other for one, other in zip(of["psr"], (of[baseline] * 2)[:2], strict=True)]
     replicates = np.mean(differences, axis=0)
     # What images do to one seed and not to the other: the sum of squares over K - 1 = 1, of a mean of K = 2.
     together = sum(np.var(values - replicates, ddof=1) for values in differences) / 2
@@ -283,14 +329,25 @@ def test_nothing_is_surer_for_retrained_actors_than_for_these():
     assert value.p_retrained().value == value.p().value
 
 
-def test_a_squared_error_which_may_be_below_0_has_its_interval_on_its_own_scale(study):
-    rows = study.compare(ContrastSpec(name="c", **DEFAULT))
-    own = find(rows, dataset="slake", metric=METRIC_NAMES[2], method="psr")
+def test_the_squared_error_may_be_below_0_and_its_differences_are_paired(study):
+    def read(run, name):
+        return study.replicates[(*run, name)]
+
+    metric = "squared_calibration_error"
+    results = Results(study.metrics, read, {"ood6": ["a", "b"], "ood_ccg": []}, (metric,))
+    rows = compare(results, [ContrastSpec(name="c", **{**DEFAULT, "baselines": ["other", "twin"]})])
+    own = find(rows, dataset="slake", metric=metric, method="psr")
+    of = {method: [study.replicates["tiny", seed, method, f"slake/test/{metric}"] for seed in (17, 29)]
+          for method in ("psr", "other")}  # fmt: skip
+    assert (own["low"], own["high"]) == pytest.approx(tuple(np.percentile(np.mean(of["psr"], axis=0), [2.5, 97.5])))
     # Not on the logit, of which a value below 0 has none.
-    replicates = study.of_runs("psr", "slake", METRIC_NAMES[2]).mean(axis=0)
-    spread = np.var(replicates, ddof=1) + own["seed_std"] ** 2 / 2
+    spread = np.var(np.mean(of["psr"], axis=0), ddof=1) + own["seed_std"] ** 2 / 2
     assert own["high_retrained"] - own["estimate"] == pytest.approx(own["estimate"] - own["low_retrained"])
     assert own["high_retrained"] - own["estimate"] > 1.96 * spread**0.5
+    found = find(rows, contrast="c", dataset="slake", metric=metric, method="psr", baseline="other")
+    differences = np.mean(of["psr"], axis=0) - np.mean(of["other"], axis=0)
+    assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(differences, [2.5, 97.5])))
+    assert find(rows, contrast="c", dataset="slake", metric=metric, method="psr", baseline="twin")["p"] == 1.0
 
 
 def test_a_mean_over_seeds_is_that_of_its_pairs():

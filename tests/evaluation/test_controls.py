@@ -1,12 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 from dualread.evaluation.columns import CellColumns, Columns
-from dualread.evaluation.controls import report_pairs
+from dualread.evaluation.controls import FIXED_METRICS, SHUFFLED_METRICS, report_pairs
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined
-from dualread.evaluation.pair_metrics import PairValues
+from dualread.evaluation.pair_metrics import PAIR_METRICS, PairValues
 from dualread.evaluation.samples import mean_sample
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
 from dualread.evaluation.statistics.jackknife import pair_shifts
@@ -86,6 +88,40 @@ def test_values_by_hand():
     # Right on the own image and wrong on the shuffled one: .9 > .2, .5 > .4, .2 < .8.
     assert found["shuffled_ccg_auc"] == pytest.approx(2 / 3)
     assert found["shuffled_decisive_pairs"] == 3.0
+
+
+@pytest.mark.parametrize(("images", "weak"), [(29, 1.0), (30, 0.0)])
+def test_a_set_on_few_images_is_underpowered(images, weak):
+    fixed = fixed_rows([PAIRS[0]] * 40).with_columns(
+        donor_cluster_id=pl.Series([f"donor {i % images}" for i in range(40)])
+    )
+    shuffled = shuffled_rows([QUESTIONS[0]] * 40).with_columns(
+        shuffled_cluster_id=pl.Series([f"image {i % images}" for i in range(40)])
+    )
+    found = rows_of(cell(fixed, shuffled))
+    for name in ("fixed_prefix", "strict_same_answer", "shuffled"):
+        assert found[f"{name}_few_donors"]["estimate"] == weak
+
+
+CCG = {"fixed_prefix_ccg_auc": "fixed", "strict_same_answer_ccg_auc": "fixed", "shuffled_ccg_auc": "shuffled"}
+
+
+def test_every_control_with_an_interval_has_one():
+    found = rows_of(cell(), replicates=200)
+    for name in (*CCG, "shuffled_auroc", "shuffled_accuracy_drop"):
+        row = found[name]
+        assert row["low"] <= row["estimate"] <= row["high"], name
+    assert found["shuffled_auroc_undefined_replicates"]["estimate"] is not None
+    for name in ("shuffled_accuracy", "fixed_prefix_decisive_pairs"):
+        assert found[name]["low"] is None
+
+
+def test_without_a_condition_every_value_is_a_reason():
+    found = rows_of(replace(cell(), pairs="no donors", fixed="why not", shuffled="nor this"), replicates=50)
+    for metrics, reason in ((PAIR_METRICS, "no donors"), (FIXED_METRICS, "why not"), (SHUFFLED_METRICS, "nor this")):
+        for row in (found[name] for name in metrics):
+            assert (row["estimate"], row["low"], row["n"], row["reason"]) == (None, None, 0, reason), row
+    assert found["shuffled_auroc_undefined_replicates"]["reason"] == "nor this"
 
 
 def test_without_a_decisive_row_the_preference_is_undefined_and_the_rest_is_not():

@@ -9,6 +9,7 @@ from dualread.evaluation.conditions import family_rows
 from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.join import Joined
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
+from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.grounding import decisive
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.statistics.bootstrap import ClusterDraws
@@ -16,6 +17,8 @@ from dualread.evaluation.statistics.proportion import share_interval
 from dualread.evaluation.thresholds import choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
 from tests.evaluation.cells import manifest
+from tests.evaluation.metrics import literal
+from tests.evaluation.spread import spread_as_t
 
 
 def draws_of(evaluated, replicates=200):
@@ -32,10 +35,33 @@ def rows(evaluated):
 
 
 def test_every_subset_has_every_metric(rows):
-    names = {*ANSWER_METRICS, NOISE_FLOOR, *PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
-    with_percentiles = {*WITH_PERCENTILES, SHUFFLED_AUROC.name} - set(FURTHER_METRICS)
-    names |= {f"{name}_undefined_replicates" for name in with_percentiles}
+    names = {
+        *ANSWER_METRICS,
+        NOISE_FLOOR,
+        *PAIR_METRICS,
+        *controls.FIXED_METRICS,
+        *controls.SHUFFLED_METRICS,
+    }
+    names |= {
+        f"{name}_undefined_replicates"
+        for name in (*WITH_PERCENTILES, SHUFFLED_AUROC.name)
+        if name not in FURTHER_METRICS
+    }
     assert set(rows) == {(subset, name) for subset in ("all", "open", "closed") for name in names}
+
+
+def test_values_are_those_of_the_metrics(rows, evaluated):
+    answers, pairs = evaluated.answers, evaluated.pairs
+    assert rows["all", "accuracy"]["estimate"] == answers["correct"].mean()
+    assert rows["all", "imputed_share"]["estimate"] == 0.1  # every tenth of 40
+    closed = answers.filter(answers["answer_type"] == "closed")
+    expected = literal.auroc(closed["confidence"].to_list(), closed["correct"].to_list())
+    assert rows["closed", "auroc"]["estimate"] == pytest.approx(expected, abs=1e-15)
+    columns = ["confidence_real", "confidence_donor", "correct_real", "correct_donor"]
+    columns += ["canonical_answer_real", "canonical_answer_donor"]
+    for name, strict in (("natural_ccg_auc", False), ("strict_ccg_auc", True)):
+        expected = literal.ccg_auc(pairs.select(columns).rows(), strict=strict)
+        assert rows["all", name]["estimate"] == pytest.approx(expected, abs=1e-15)
 
 
 def test_counts_of_what_a_value_rests_on(rows, evaluated):
@@ -80,7 +106,9 @@ def test_the_noise_floor_is_that_of_the_study_and_the_subset(rows, evaluated):
 
 
 def test_an_empty_subset_and_one_class_are_reasons(evaluated):
-    answers = evaluated.answers.filter("correct", answer_type="closed")
+    answers = evaluated.answers.filter(evaluated.answers["answer_type"] == "closed").filter(
+        evaluated.answers.filter(evaluated.answers["answer_type"] == "closed")["correct"]
+    )
     found = Joined(answers=answers, pairs="none", fixed="none", shuffled="none")
     rows = {
         (row["subset"], row["metric"]): row for row in estimates.estimate(CellColumns.of(found), draws_of(found))[0]
@@ -103,6 +131,24 @@ def test_without_replicates_there_are_no_percentile_intervals(evaluated):
     assert rows["all", "accuracy"]["low"] is None
     assert rows["all", "auroc"]["estimate"] is not None
     assert rows["all", "auroc_undefined_replicates"]["reason"] == "no replicates were asked for"
+
+
+def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
+    answers, draws = evaluated.answers, draws_of(evaluated)
+    rows_of = {image: np.flatnonzero(answers["cluster_id"].to_numpy() == image) for image in draws.cluster_ids}
+    confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
+    values = []
+    for weights in np.concatenate([chunk.T for chunk in draws.weights()]):
+        drawn = np.concatenate(
+            [np.tile(rows_of[i], int(w)) for i, w in zip(draws.cluster_ids, weights, strict=True) if w]
+        )
+        values.append(auroc(confidence[drawn], correct[drawn]))
+    found = rows["all", "auroc"]
+    fewer = min(len(set(answers.filter(kind)["cluster_id"])) for kind in (answers["correct"], ~answers["correct"]))
+    expected = np.percentile(spread_as_t(values, found["estimate"], fewer, 12), [2.5, 97.5])
+    assert (found["low"], found["high"]) == pytest.approx(tuple(expected), abs=1e-12)
+    assert found["low"] <= found["estimate"] <= found["high"]
+    assert rows["all", "auroc_undefined_replicates"]["estimate"] == 0.0
 
 
 def test_a_method_without_confidences_has_the_rows_of_others(evaluated):

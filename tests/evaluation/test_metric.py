@@ -81,6 +81,7 @@ def test_the_channel_by_hand():
     assert answer_metrics.imputed_share(rows) == 0.2
     assert answer_metrics.unique_confidences(rows) == 3.0
     assert answer_metrics.endpoint_share(rows) == 0.75
+    assert answer_metrics.imputed_share(channel((0.5, True))) == 1.0
     # Shares 1/4, 1/2 and 1/4: 2 bits / 4 + 1 bit / 2 + 2 bits / 4.
     assert answer_metrics.confidence_entropy(rows) == 1.5
     assert answer_metrics.confidence_entropy(channel(*[(0.3, False)] * 7)) == 0.0

@@ -1,5 +1,7 @@
 """Means over pairs: their values pair by pair against the metrics, and intervals against leaving out rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,10 +11,12 @@ from dualread.evaluation import controls
 from dualread.evaluation.columns import Columns
 from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import (
+    COMPARABLE,
     NATURAL_CCG_AUC,
     PAIR_METRICS,
     detectable,
     limits,
+    pair_values,
     ties,
 )
 from dualread.evaluation.statistics.jackknife import Variance
@@ -52,6 +56,15 @@ def test_an_interval_is_that_of_leaving_out_rows(evaluated, name):
     expected = logit_interval(estimate, Variance(value=variance, df=n - 1, n=n), low=of.low, high=of.high)
     assert expected is not None
     assert limits(of, rows, estimate) == pytest.approx(expected)
+
+
+def test_a_part_of_the_rows_has_the_image_numbers_of_the_whole(evaluated):
+    rows = Columns.of(evaluated.pairs)
+    chosen = np.arange(len(rows)) % 3 == 0
+    names = ("source_cluster_id", "donor_cluster_id")
+    assert rows.where(chosen).cluster_numbers(*names).tolist() == rows.cluster_numbers(*names)[:, chosen].tolist()
+    known = sorted({*evaluated.pairs["source_cluster_id"], *evaluated.pairs["donor_cluster_id"]})
+    assert rows.cluster_numbers(*names)[0].tolist() == [known.index(i) for i in evaluated.pairs["source_cluster_id"]]
 
 
 def of_values(values: list[float], donors: int | None = None) -> Columns:
@@ -96,3 +109,16 @@ def test_what_lies_just_below_1_can_be_told():
     # As by hand above: 12 x (.5 / 11)**2 = .024793, standard error .157459; t(11) has 2.200985 and .875530.
     # .5 + 3.076515 x .157459 = .984425; of 10 pairs, it would be 1.05.
     assert detectable(NATURAL)(of_values([1.0, 0.0] * 6)) == pytest.approx(0.984425, abs=1e-5)
+
+
+def test_one_donor_gives_no_interval():
+    rows = of_values([1.0, 0.0, 1.0, 1.0], donors=1)
+    assert limits(NATURAL, rows, 0.75) is None
+    assert replace(NATURAL, other="source_cluster_id").shifts(rows) is not None
+
+
+def test_what_is_kept_for_comparisons_is_pair_by_pair(evaluated):
+    for name in COMPARABLE:
+        kept = pair_values(MEANS[name], Columns.of(evaluated.pairs))
+        assert len(kept.values) == len(kept.source) == len(kept.donor) == len(evaluated.pairs)
+        assert not np.isnan(kept.values).all()

@@ -50,6 +50,16 @@ def test_one_row_a_run_and_domain_sorted():
     assert one(found, method="psr", domain="slake", seed=17)["reason"] is None
 
 
+def test_the_mean_is_of_each_seed_and_equals_the_tables_ood6():
+    found = method_domain_seed(ANSWERED, DOMAINS)
+    # (.25 + .75)/2 and (.375 + .875)/2
+    means = [one(found, method="psr", domain="ood6", seed=seed)["brier"] for seed in (17, 29)]
+    assert means == [0.5, 0.625]
+    value = summarize(ANSWERED, seeds={"tiny": (17, 29)})[Key("tiny", "ood6", "all", "psr", "brier")]
+    assert value.mean == sum(means) / 2
+    assert dict(value.by_seed) == dict(zip((17, 29), means, strict=True))
+
+
 def test_undefined_is_empty_with_the_reason_and_so_is_a_mean_over_it():
     found = method_domain_seed(ANSWERED, DOMAINS)
     hole = one(found, method="psr", domain="b", seed=29)
@@ -73,8 +83,13 @@ def test_the_decomposition_by_domain():
     assert found.columns == ["backbone", "method", "actor", "domain", "seed", *PAIRS, "reason"]
     assert found["domain"].to_list() == ["a", "b", "ood_ccg"]
     first = one(found, domain="a")
-    flags = {f"{kind}_few_{side}": kind == "strict" for kind in ("natural", "strict") for side in ("sources", "donors")}
-    assert {name: first[name] for name in PAIRS} == values | flags
+    assert {name: first[name] for name in PAIRS} == {
+        **values,
+        "natural_few_sources": False,
+        "natural_few_donors": False,
+        "strict_few_sources": True,
+        "strict_few_donors": True,
+    }
     mean = one(found, domain="ood_ccg")
     assert first["reason"] is None
     assert mean["reason"].startswith("decisive_pairs: no mean; strict_decisive_pairs: no mean; ")

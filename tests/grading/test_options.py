@@ -14,8 +14,8 @@ NAMED = {
     2: ["(C)", "C:", "C - spleen", "C \u2013 spleen", "The answer is C."],
     3: ["[d]", "**D**", "**D.** heart", "The correct answer is: (D) heart"],
     None: [
-        *("A. kidney", "C. difficile"),  # letter and text contradict each other
-        *("a large mass", "E", "0", "lung", "liver or kidney", "", "...", "Because"),
+        "A. kidney",  # letter and text contradict each other
+        *("C. difficile", "a large mass", "E", "0", "lung", "liver or kidney", "", "...", "Because"),
     ],
 }
 

@@ -150,8 +150,28 @@ def test_stated_integers(text, value):
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "none", "101", "0100", "0.8", ".8", "95.0", "0,8", "1,000", "-5", "\u22125", "+5", "COVID-19", "1e2"),
-        *("x95", "95x", "90th", "10\u00b2", "٩٥", "９５", "9٥", "ninety-five"),
+        "",
+        "none",
+        "101",
+        "0100",  # more than three digits
+        "0.8",
+        ".8",
+        "95.0",
+        "0,8",
+        "1,000",
+        "-5",
+        "\u22125",
+        "+5",
+        "COVID-19",
+        "1e2",
+        "x95",
+        "95x",
+        "90th",
+        "10\u00b2",  # a superscript two
+        "٩٥",
+        "９５",
+        "9٥",
+        "ninety-five",
     ],
 )
 def test_replies_that_state_nothing(text):
@@ -180,6 +200,11 @@ def test_replies_that_state_nothing(text):
 )
 def test_an_explicit_block_is_preferred(text, value):
     assert stated_percent(text) == value
+
+
+@given(st.integers(0, 100))
+def test_every_integer_and_its_block_mean_the_same(percent):
+    assert stated_percent(f"{percent}") == stated_percent(single(confidence=str(percent))) == percent
 
 
 @pytest.mark.parametrize(

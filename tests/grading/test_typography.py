@@ -17,25 +17,39 @@ UNSEEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202e\u2066\u20
 SPACES = "\u00a0\u1680\u2000\u2003\u2007\u2009\u200a\u2028\u2029\u202f\u205f\u3000\t\n\x85"
 
 
-QUOTES = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u301d\uff02"
-# Answers with one of these characters, and their standard form; a minus sign belongs to its number.
-FORMS = {
-    DASHES: {"T2{0}weighted": "t2-weighted", "X{0}ray": "x-ray", "5{0}10": "5-10", "{0}5": "-5", "{0} liver": "liver"},
-    APOSTROPHES: {"Crohn{0}s disease": "crohn's disease", "{0}yes{0}": "yes"},
-    QUOTES: {"the so{0}called": 'so"called'},
-    UNSEEN: {"{0}ye{0}s{0}": "yes", "left{0} lung": "left lung", "{0}": ""},
-    SPACES: {"left{0}{0}lung{0}": "left lung"},
-}
-KEYS = {DASHES: ("Is the x{0}ray normal?", "is the xray normal"), UNSEEN: ("What{0} is it?", "what is it")}
+@pytest.mark.parametrize("dash", DASHES)
+def test_every_dash_is_a_hyphen(dash):
+    assert canonical(f"T2{dash}weighted") == "t2-weighted"
+    assert canonical(f"X{dash}ray") == "x-ray"
+    assert canonical(f"5{dash}10") == "5-10"
+    assert canonical(f"{dash}5") == "-5"  # a minus sign belongs to its number
+    assert canonical(f"{dash} liver") == "liver"
+    assert question_key(f"Is the x{dash}ray normal?") == "is the xray normal"
 
 
-@pytest.mark.parametrize(("character", "of"), [(character, of) for of in FORMS for character in of])
-def test_characters_of_one_type_are_one(character, of):
-    for answer, form in FORMS[of].items():
-        assert canonical(answer.format(character)) == form
-    question, key = KEYS.get(of, ("", ""))
-    assert question_key(question.format(character)) == key
-    assert of != UNSEEN or not is_correct(character, [character])
+@pytest.mark.parametrize("mark", APOSTROPHES)
+def test_every_apostrophe_is_one(mark):
+    assert canonical(f"Crohn{mark}s disease") == "crohn's disease"
+    assert canonical(f"{mark}yes{mark}") == "yes"
+
+
+@pytest.mark.parametrize("mark", "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u301d\uff02")
+def test_every_double_quotation_mark_is_one(mark):
+    assert canonical(f"the so{mark}called") == 'so"called'
+
+
+@pytest.mark.parametrize("character", UNSEEN)
+def test_what_is_not_seen_vanishes(character):
+    assert canonical(f"{character}ye{character}s{character}") == "yes"
+    assert canonical(f"left{character} lung") == "left lung"
+    assert question_key(f"What{character} is it?") == "what is it"
+    assert canonical(character) == ""
+    assert not is_correct(character, [character])
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_every_space_is_one(space):
+    assert canonical(f"left{space}{space}lung{space}") == "left lung"
 
 
 @pytest.mark.parametrize(

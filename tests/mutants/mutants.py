@@ -359,7 +359,7 @@ MUTANTS = (
         "evaluation/metrics/discrimination.py",
         'below, through = np.searchsorted(wrong, right, side="left"), np.searchsorted(wrong, right, side="right")',
         'below, through = np.searchsorted(wrong, right, side="right"), np.searchsorted(wrong, right, side="right")',
-        ("evaluation/metrics/test_discrimination.py", "evaluation/statistics/test_kernels.py"),
+        ("evaluation/metrics/test_discrimination.py", "evaluation/metrics/test_any_confidences.py"),
     ),
     Mutant(
         "Bonferroni in place of Holm",
@@ -408,7 +408,7 @@ MUTANTS = (
         "evaluation/statistics/clusters.py",
         "held = self.rows > 0  #",
         "held = self.rows >= 0  #",
-        ("evaluation/statistics/test_proportion.py",),
+        ("evaluation/statistics/test_proportion.py", "evaluation/test_columns.py"),
     ),
     Mutant(
         "a loss that five images carry spreads as a share",

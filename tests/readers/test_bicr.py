@@ -90,6 +90,13 @@ def test_weight_decay_is_adams():
     assert np.abs(layers["AdamW"]["weight_0"] - layers["Adam"]["weight_0"]).max() > 0.1
 
 
+def test_score_reads_the_real_image_alone():
+    given = examples()
+    reader = synthetic.reader("readers.bicr", fit(given))
+    with_view, without = given.answers, replace(given.answers, views=())
+    assert (bicr.score(reader, with_view).score == bicr.score(reader, without).score).all()
+
+
 def test_only_the_black_view_of_the_fit_partition_is_read():
     given = examples()
     first = fit(given)

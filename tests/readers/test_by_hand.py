@@ -122,8 +122,8 @@ class Case(NamedTuple):
 CASES = [
     # P(Yes) = .3 and P(No) = .1 of the whole vocabulary: .3 / .4, with the log-odds ln 3. The second was not shown.
     Case("p_true", yes_no(LN([0.3, 0.2]), LN([0.1, 0.2])), [LN(3), 0.0], [0.75, 0.5], within=1e-12),
-    Case("p_true", yes_no(LN([1e-9]), LN([0.9])), [LN(1e-9 / 0.9)], within=1e-12),
-    Case("p_true", yes_no([-1.0, np.nan], [-2.0, np.nan]), [1.0, 0.0], imputed=(1,)),
+    Case("p_true", yes_no(LN([1e-9]), LN([0.9])), [LN(1e-9 / 0.9)], [1e-9 / 0.9], within=1e-12),
+    Case("p_true", yes_no([-1.0, np.nan], [-2.0, np.nan]), [1.0, 0.0], sigmoid(1, 0), (1,), within=1e-15),
     Case("p_true", seen(3, ViewAnswers(name="yes_no", log_probs={})), [0.0] * 3, [0.5] * 3, (0, 1, 2)),
     Case("p_true", yes_no([-900.0] * 3, [-901.0] * 3), [1.0] * 3),  # whose probabilities are zero
     Case("self_probing", replies(["85", "I am <confidence>70</confidence> sure, of 100", "none"]), *TWICE, (2,)),
@@ -157,7 +157,7 @@ CASES = [
     # ln 2 / ln 4
     Case("semantic_uncertainty", AGREEING, [0, -0.5, -1], sigmoid(-1, -2, -3), (), {"k": 4}, PLATT, 1e-15),
     # An answer that a distortion changes is less certain than one that stays.
-    Case("vase", DISTORTED, [0.0, -0.190865], None, (), VASE, PLATT, 1e-6),
+    Case("vase", DISTORTED, [0.0, -0.190865], sigmoid(-1, -1.381730), (), VASE, PLATT, 1e-6),
     # One group a of both samples on the image, of which a distortion keeps half: p = (1, 0), p' = (1/2, 1/2), and the
     # softmax of (1.5, -.5) is Q = .880797: .880797 * .126928 + .119203 * 2.126928.
     Case("vase", meant(GROUPED), [Q * LN(Q) + (1 - Q) * LN(1 - Q)], None, (), VASE, PLATT, 1e-12),
@@ -177,7 +177,7 @@ def test_by_hand(case):
 def test_the_stated_confidence_is_kept_and_a_missing_one_is_marked():
     scores = score(synthetic.reader("readers.verbalized", Weights()), synthetic.examples(15).answers)
     assert np.flatnonzero(scores.imputed).tolist() == [0, 7, 14]
-    assert scores.confidence[[0, 1, 2, 7, 8]].tolist() == [0.5, 0.01, 0.02, 0.5, 0.08]
+    assert scores.confidence[[0, 1, 2, 7, 8, 14]].tolist() == [0.5, 0.01, 0.02, 0.5, 0.08, 0.5]
     assert (scores.score == scores.confidence).all()
 
 

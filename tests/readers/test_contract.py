@@ -291,15 +291,25 @@ def test_an_unknown_reader_is_answered_with_the_known_ones():
 @pytest.mark.parametrize(
     ("name", "role", "labels", "message"),
     [
-        *((name, "fit", True, "210 correct of 210") for name in ("psr", "bicr")),
-        *((name, "calibration", True, "60 correct of 60") for name in ("p_state", "sequence_likelihood")),
-        *(("psr", "calibration", False, "0 correct of 60"), ("p_state", "fit", False, "0 correct of 210")),
-        ("self_consistency", "validation", True, "300 correct of 300"),
-        ("semantic_uncertainty", "validation", False, "0 correct of 300"),
+        ("psr", "fit", True, r"partition 'fit': 210 correct of 210 answers"),
+        ("psr", "calibration", False, r"partition 'calibration': 0 correct of 60 answers"),
+        ("p_state", "fit", False, r"partition 'fit': 0 correct of 210 answers"),
+        ("p_state", "calibration", True, r"partition 'calibration': 60 correct of 60 answers"),
+        ("bicr", "fit", True, r"partition 'fit': 210 correct of 210 answers"),
+        ("sequence_likelihood", "calibration", True, r"partition 'calibration': 60 correct of 60 answers"),
+        ("self_consistency", "validation", True, r"partition 'validation': 300 correct of 300 answers"),
+        ("semantic_uncertainty", "validation", False, r"partition 'validation': 0 correct of 300 answers"),
     ],
 )
 def test_one_class_partitions_are_named_with_their_counts(name, role, labels, message):
     given = training(name)
     correct = np.where((given.answers.table["role"] == role).to_numpy(), labels, given.correct)
-    with pytest.raises(DualReadError, match=f"partition '{role}': {message} answers"):
+    with pytest.raises(DualReadError, match=message):
         fitted(name, type(given)(answers=given.answers, correct=correct))
+
+
+def test_an_empty_stop_partition_is_named():
+    given = synthetic.examples()
+    kept = np.flatnonzero((given.answers.table["role"] != "stop").to_numpy())
+    with pytest.raises(DualReadError, match=r"partition 'stop': 0 correct of 0 answers"):
+        fitted("psr", type(given)(answers=given.answers.take(kept), correct=given.correct[kept]))

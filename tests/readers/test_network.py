@@ -1,9 +1,12 @@
+from functools import partial
 from itertools import count
 from math import nan
 
 import numpy as np
 import pytest
 
+from dualread.progress import track
+from dualread.readers import _network
 from dualread.readers._network import _log_odds, cross_entropy, train
 from dualread.readers.settings import NetworkSettings
 from tests.readers import synthetic
@@ -77,6 +80,14 @@ def test_early_stopping_by_hand(patience, losses, epochs_run, restored):
     assert bytes_of(tensors) == bytes_of(there)
 
 
+def test_a_long_fit_says_how_long_it_may_still_take(monkeypatch, capsys):
+    monkeypatch.setattr(_network, "track", partial(track, interval_seconds=0.0))
+    layers()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(",")[0] for line in lines] == [f"fitting (epochs at most): {k}/2" for k in (1, 2)]
+    assert all(line.endswith(" left") for line in lines)
+
+
 def test_every_epoch_reads_every_answer_once_in_batches_of_which_the_last_may_be_short():
     fitted, stop = partitions()
     seen = []
@@ -115,3 +126,12 @@ def test_a_step_by_hand(clip_norm):
     # Adam's first step is learning_rate * g / (|g| + 1e-8), with g shortened to the norm `clip_norm`.
     clipped = gradient * min(1.0, clip_norm / np.linalg.norm(gradient))
     np.testing.assert_allclose(end - start, -1e-3 * clipped / (np.abs(clipped) + 1e-8), atol=1e-6)
+
+
+def test_two_sights_of_an_answer_are_read_by_one_network():
+    (x, correct), stop = partitions()
+    twice = np.stack([x, x], axis=1)
+    loss = cross_entropy(1.0)
+    both = train((twice, correct), stop, SETTINGS, 5, loss=lambda odds, z: loss(odds[:, 1], z), stop_loss=loss)[0]
+    for name, array in layers().items():
+        np.testing.assert_allclose(both[name], array, atol=1e-5)

@@ -88,6 +88,16 @@ def test_the_digest_is_written_said_and_may_be_expected(hospital, tmp_path):
     assert not list((tmp_path / "third").iterdir())
 
 
+def test_identical_files_are_one_picture_stored_once(source, tmp_path):
+    names = sorted({row["img_name"] for row in json.loads((source / "test.json").read_text()) if row["q_lang"] == "en"})
+    shutil.copyfile(source / "imgs" / names[0], source / "imgs" / names[1])
+    manifest = _build(source, tmp_path / "out")
+    assert manifest["image_id"].n_unique() == 5
+    assert len(list((tmp_path / "out" / "images").iterdir())) == 5
+    audit = pl.read_parquet(tmp_path / "out" / "audit.parquet")
+    assert "6 image names, 5 distinct pictures" in audit["reason"].to_list()
+
+
 def test_missing_and_truncated_images_and_empty_questions_are_listed_at_once(source, tmp_path):
     rows = json.loads((source / "test.json").read_text())
     english = [row for row in rows if row["q_lang"] == "en"]

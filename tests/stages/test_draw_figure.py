@@ -39,10 +39,12 @@ def contents(folder):
 
 
 def test_for_print_for_a_page_and_every_value(tmp_path):
-    # 3 curves (two seeds, mean) x 6 quantities x 3 steps = 54 values
+    # 3 curves (two seeds, mean) x 6 quantities x 3 steps = 54 values; gaps: both shares everywhere (2 x 9), length (9),
+    # the confidence of seed 17 at step 2 and of the mean there, the gradient norm of seed 29 at step 3 and of the mean
     assert draw(tmp_path, tmp_path / "out") == "read 2 tables, drew 54 rows of values"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
     values = pl.read_csv(tmp_path / "out" / "training.csv", schema_overrides={"seed": pl.String})
+    assert values["value"].null_count() == 2 * 9 + 9 + 2 + 2
     row = values.filter(quantity="stated_confidence", seed="mean", step=1).row(0, named=True)
     assert (row["value"], row["low"]) == ((0.5 + 0.7) / 2, (0.5 + 0.7) / 2 - (0.1 + 0.3) / 2)  # every bit
     assert (row["study"], row["backbone"], row["actor"]) == ("embedded", "tiny", "rlvr")

@@ -14,8 +14,17 @@ COLUMNS = ("content_family", "sex")
 METRICS = Metrics(
     bootstrap=Bootstrap(replicates=REPLICATES), target_risk_percent=[30], further=["log_loss", "fpr_at_95_tpr"]
 )
-OF_EVALUATE = ("estimate", "low", "high", "simultaneous_low", "simultaneous_high", "n", "n_clusters", "reason")
-OF_EVALUATE += ("p_holm",)
+OF_EVALUATE = (
+    "estimate",
+    "low",
+    "high",
+    "simultaneous_low",
+    "simultaneous_high",
+    "n",
+    "n_clusters",
+    "reason",
+    "p_holm",
+)
 
 
 @pytest.fixture

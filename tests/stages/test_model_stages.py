@@ -12,7 +12,7 @@ from dualread.errors import ReplayDisagreementError
 from dualread.schema.backbones import PretrainBaseSpec, Pretraining, PretrainingReport
 from dualread.schema.base import ConfiguredPlugin
 from dualread.schema.columns import FEATURES, GENERATIONS, MANIFEST, PAIRS
-from dualread.stages import generate, pretrain_base, replay
+from dualread.stages import generate, pretrain_base, replay, train_actor
 from tests import specs
 from tests.specs import changed
 from tests.tiny import ARCHITECTURE
@@ -118,10 +118,16 @@ def test_a_prompt_that_changed_since_the_generation_is_refused(tiny, actor, hosp
         replay.compute(changed, inputs, tmp_path / "features")
 
 
-def test_a_base_is_pretrained_to_the_same_bytes_twice(tiny, tmp_path):
+def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tmp_path):
     training = Pretraining(
-        **{"steps": 2, "images_per_step": 2, "questions_per_image": 2, "learning_rate": 1e-3, "warmup_steps": 1},
-        **{"weight_decay": 0.05, "clip_norm": 1.0, "mixture": {"shared": 1.0}},
+        steps=2,
+        images_per_step=2,
+        questions_per_image=2,
+        learning_rate=1e-3,
+        warmup_steps=1,
+        weight_decay=0.05,
+        clip_norm=1.0,
+        mixture={"shared": 1.0},
     )
     pool = ConfiguredPlugin(module="training.corpora.phantom", settings={"n_images": 4, "held_out": 2, "size": 32})
     recipe = PretrainBaseSpec(
@@ -140,3 +146,11 @@ def test_a_base_is_pretrained_to_the_same_bytes_twice(tiny, tmp_path):
     log = pl.read_parquet(tmp_path / "base" / "train_log.parquet")
     assert log.filter(pl.col("name") == "loss").height == 2
     assert log.filter(pl.col("name").str.starts_with("valid/")).height == 8
+
+    spec = specs.training(steps=1, max_completion_tokens=4)
+    (tmp_path / "actor").mkdir()
+    inputs = {"base": tmp_path / "base", "facts": specs.facts(), "manifest": hospital["manifest"]}
+    train_actor.compute(spec, inputs, tmp_path / "actor")
+    assert (tmp_path / "actor" / "checkpoint" / "model.safetensors").exists()
+    names = pl.read_parquet(tmp_path / "actor" / "train_log.parquet")["name"].unique()
+    assert {"reward", "terms/correct/mean", "terms/valid/mean"} <= set(names)

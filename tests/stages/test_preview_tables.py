@@ -6,10 +6,12 @@ import subprocess
 import pytest
 
 from dualread.errors import ArtifactError, ConfigError
-from dualread.reporting.tables import branches, cascade, costs, main
+from dualread.reporting.tables import branches, cascade, controls, costs, data, main
 from dualread.schema.tables import PreviewTablesSpec
 from dualread.stages import build_table, preview_tables
-from tests.reporting.tables.layouts import layout, method, metrics
+from tests.reporting.tables.layouts import PAPER_METHODS, data_rows, layout, method, metrics
+from tests.reporting.tables.test_hparams import rows_of
+from tests.specs import changed
 
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 needs_poppler = pytest.mark.skipif(shutil.which("pdftoppm") is None, reason="pdftoppm is not installed")
@@ -67,13 +69,23 @@ def test_what_latex_writes_stays_in_the_folder_of_the_stage(tmp_path, monkeypatc
 
 
 @needs_latex
-def test_tables_compile_to_the_same_bytes_twice(tmp_path):
-    """That each of them compiles is tested beside them."""
-    inputs = small(tmp_path, main, costs)
-    assert preview(inputs, tmp_path / "one") == "read 2 tables, wrote preview.pdf"
+def test_all_tables_compile_to_the_same_bytes_twice(tmp_path):
+    odd = method("odd", label=r"A_b & 5% of $x$ #1 {y} ~ ^ \z <q> é")
+    tables = {
+        "main": build_table.build(main, metrics(), layout([*PAPER_METHODS, odd])).tex,
+        "cascade": build_table.build(cascade, metrics(), layout([odd])).tex,
+        "controls": build_table.build(controls, metrics(), layout([odd])).tex,
+        "hparams": rows_of({})[0].tex,
+        "costs": build_table.build(costs, metrics(), layout([changed(odd, cost=r"$2t+\rho+\tau$")])).tex,
+        "data": build_table.build(data, data_rows(), layout([odd])).tex,
+    }
+    inputs = save(tmp_path, **tables)
+    assert preview(inputs, tmp_path / "one") == "read 6 tables, wrote preview.pdf"
     preview(inputs, tmp_path / "other")
     one, other = ((tmp_path / name / "preview.pdf").read_bytes() for name in ("one", "other"))
-    assert (tmp_path / "one" / "preview.txt").read_text() == "preview.pdf shows main, costs; made by pdfTeX.\n"
+    assert (
+        tmp_path / "one" / "preview.txt"
+    ).read_text() == "preview.pdf shows main, cascade, controls, hparams, costs, data; made by pdfTeX.\n"
     assert one.startswith(b"%PDF")
     assert one == other
 

@@ -1,6 +1,7 @@
 """Slow literal references: the definitions written out, for tests only."""
 
 from fractions import Fraction
+from itertools import pairwise, permutations
 
 from dualread.seeding import generator
 
@@ -39,6 +40,18 @@ def ece(confidence, correct, n_bins=15):
         ]
         total += abs(sum(z for _, z in members) - sum(c for c, _ in members))
     return total / len(confidence)
+
+
+def aurc_over_orders(confidence, correct):
+    """Average, over every order that sorts by confidence, of the area under the risk-coverage curve."""
+    n = len(confidence)
+    areas = []
+    for order in permutations(range(n)):
+        if any(confidence[a] < confidence[b] for a, b in pairwise(order)):
+            continue
+        risks = [Fraction(sum(not correct[i] for i in order[:k]), k) for k in range(1, n + 1)]
+        areas.append(sum(risks) / n)
+    return float(sum(areas) / len(areas))
 
 
 def aurc(confidence, correct):

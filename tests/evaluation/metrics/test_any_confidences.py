@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics import calibration_chance, calibration_error, discrimination, grounding, selective
+from dualread.evaluation.statistics.bootstrap import ClusterDraws, image_cluster_replicates, interval
+from dualread.evaluation.statistics.kernels import auroc_kernel, mean_kernel, rank_kernel
 from tests.drawn import attempt, few, numbers
 
 METRICS = {
@@ -60,3 +62,23 @@ def test_any_confidences_give_a_number_in_range_or_a_reason(name, rows, constant
     else:
         assert math.isfinite(value)
         assert low <= value <= high
+
+
+@few
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=8), st.booleans())
+def test_one_cluster_and_none_give_the_estimate_in_every_replicate_or_nothing(rows, constant):
+    c = np.array([0.5 if constant else confidence for confidence, _ in rows], dtype=float)
+    z = np.array([label for _, label in rows], dtype=bool)
+    cluster, draws = np.zeros(len(rows), dtype=int), ClusterDraws(names=("one",), cluster_ids=("a",), replicates=3)
+    kernels = {
+        "brier": mean_kernel((c - z) ** 2, cluster, 1),
+        "auroc": auroc_kernel(c, z, cluster, 1),
+        "aurc": lambda weights: rank_kernel(c, z, cluster, 1)(weights)[1],
+    }
+    for name, replicates in image_cluster_replicates(kernels, draws).items():
+        value, _ = attempt(lambda name=name: METRICS[name][0](c, z), UndefinedMetricError)
+        found = interval(replicates)
+        if value is None:
+            assert (found.low, found.high, found.n_undefined) == (None, None, 3)
+        else:
+            assert (found.low, found.high) == pytest.approx((value, value), abs=1e-12)

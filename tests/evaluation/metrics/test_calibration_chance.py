@@ -76,6 +76,18 @@ def test_leaving_out_an_image_is_dropping_its_rows(cell, random):
             assert value == pytest.approx(expected, abs=1e-12)
 
 
+def test_calibrated_confidences_have_no_squared_error_on_average():
+    stream = np.random.default_rng(0)
+    found, plain = [], []
+    for _ in range(400):
+        confidence = stream.beta(2, 1, 60)
+        correct = stream.random(60) < confidence
+        found.append(squared_calibration_error(confidence, correct, np.arange(60)))
+        plain.append(ece(confidence, correct))
+    assert abs(np.mean(found)) < 3 * np.std(found) / 20
+    assert np.mean(plain) > 0.1  # which the ECE is not
+
+
 def literal_floor(confidence, correct, images, signs):
     index, residual = bins(confidence), np.asarray(correct, dtype=float) - confidence
     found = sorted(
@@ -122,6 +134,11 @@ def test_with_many_answers_the_signs_decide(monkeypatch):
     found = ece_noise_floor(confidence, correct, images, 60, ("a",))
     assert found == pytest.approx(literal_floor(confidence, correct, images, signs), abs=1e-12)
     assert both >= found
+
+
+def test_of_two_images_there_is_a_floor():
+    # The signs are equal in half of the draws: |.5 + .5| / 2, and 0 in the others.
+    assert ece_noise_floor([0.5, 0.5], [True, False], np.array([0, 2]), 3, ("a",)) == 0.5
 
 
 @pytest.mark.parametrize("block", [4, 256])

@@ -135,6 +135,13 @@ def test_an_overlap_by_one_float_still_has_its_slope():
     assert calibration_slope(confidence, [False, True, False, True]) == pytest.approx(np.log(6 * 2**51) / 1.5, rel=1e-6)
 
 
+def test_extreme_log_odds_are_estimable():
+    confidence = expit(np.array([-600.0, 30.0, 5.0, -4.0, 3.0, -2.0, 35.0]))
+    correct = [False, True, False, True, True, False, True]
+    assert np.isfinite(calibration_in_the_large(confidence, correct))
+    assert np.isfinite(calibration_slope(confidence, correct))
+
+
 def test_bins_of_equal_mass_by_hand():
     assert equal_mass_bins([0.1, 0.9, 0.2, 0.8], n_bins=2).tolist() == [0, 1, 0, 1]
     assert equal_mass_bins([0.95, 0.96, 0.97], n_bins=3).tolist() == [0, 1, 2]  # equal width would put them into one

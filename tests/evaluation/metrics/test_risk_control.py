@@ -98,6 +98,14 @@ def test_sequences_that_have_not_ended_share_their_levels(p, random):
         assert found == literal_certified(levels, p, target_risk, 0.1)
 
 
+@pytest.mark.parametrize("n_starts", [1, 2, 3, 4, 5])
+def test_a_p_value_that_is_its_level_passes(n_starts):
+    p = 0.1 / 5 * n_starts
+    for level in (0.99, 0.5, 0.01):
+        found = smallest_certified(np.array([level]), np.array([p]), target_risk=0.1, delta=0.1)
+        assert found == literal_certified([level], [p], 0.1, 0.1)
+
+
 @pytest.mark.parametrize("n_times", [1, 5, 200])
 @pytest.mark.parametrize(("n_places", "n"), [(1, 1), (1, 30), (7, 40), (40, 40), (64, 200)])
 def test_the_largest_prefix_sum_is_that_of_a_loop(n_places, n, n_times):
@@ -139,17 +147,48 @@ def test_a_known_maximum_of_answers_per_image():
         certified_threshold(confidence, correct, np.arange(60) // 3, target_risk=0.2, max_per_image=2)
 
 
-# Answers of m images; most images have one answer, one image in 15 has twelve.
-ONE, UNEVEN = lambda m, rng: np.ones(m, dtype=int), lambda m, rng: rng.integers(1, 9, m)
-RARE = lambda m, rng: np.where(rng.random(m) < 1 / 15, 12, 1)  # noqa: E731
-TIED = lambda n, rng: rng.choice([0.0, 0.5, 0.8, 0.9, 0.95, 1.0], n)  # noqa: E731
-HIGH = lambda n, rng: 1.0 - 0.6 * rng.random(n) ** 3  # noqa: E731
-# Sizes of images, confidences, risks by confidence, size and luck of the image, and number of images.
+def one(m, generator):
+    return np.ones(m, dtype=int)
+
+
+def uneven(m, generator):
+    return generator.integers(1, 9, m)
+
+
+def rare(m, generator):
+    """Most images have one answer, one image in 15 has twelve."""
+    return np.where(generator.random(m) < 1 / 15, 12, 1)
+
+
+def calibrated(confidence, size, image_luck):
+    return 1.0 - confidence
+
+
+def just_too_risky(confidence, size, image_luck):
+    return np.full(len(confidence), 1.02 * RISK)
+
+
+def whole_images_wrong(confidence, size, image_luck):
+    return (image_luck < 1.02 * RISK).astype(float)
+
+
+def large_images_wrong(confidence, size, image_luck):
+    return np.where(size > 4, 0.3, 0.05)
+
+
+def tied(n, generator):
+    return generator.choice([0.0, 0.5, 0.8, 0.9, 0.95, 1.0], n)
+
+
+def high(n, generator):
+    return 1.0 - 0.6 * generator.random(n) ** 3
+
+
 SOURCES = {
-    "calibrated, high": (ONE, HIGH, lambda c, size, luck: 1.0 - c, 120),
-    "just too risky, ties": (UNEVEN, TIED, lambda c, size, luck: np.full(len(c), 1.02 * RISK), 120),
-    "whole images wrong, ties": (RARE, TIED, lambda c, size, luck: (luck < 1.02 * RISK).astype(float), 150),
-    "large images wrong": (RARE, HIGH, lambda c, size, luck: np.where(size > 4, 0.3, 0.05), 150),
+    "calibrated, high": (one, high, calibrated, 120),
+    "just too risky, ties": (uneven, tied, just_too_risky, 120),
+    "whole images wrong, ties": (rare, tied, whole_images_wrong, 150),
+    "large images wrong": (rare, high, large_images_wrong, 150),
 }
 
 

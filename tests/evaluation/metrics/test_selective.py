@@ -19,6 +19,12 @@ from tests.evaluation.metrics import literal
 from tests.evaluation.metrics.samples import cells, turned
 
 
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=6))
+def test_aurc_is_the_mean_over_all_orders(rows):
+    confidence, correct = [c for c, _ in rows], [z for _, z in rows]
+    assert aurc(confidence, correct) == pytest.approx(literal.aurc_over_orders(confidence, correct), abs=1e-12)
+
+
 @given(cells, st.randoms())
 def test_aurc_is_the_literal_definition_in_any_order_and_scale(cell, random):
     confidence, correct = cell

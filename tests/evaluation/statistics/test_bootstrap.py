@@ -70,6 +70,23 @@ def test_of_many_rows_fewer_replicates_are_worked_on_at_once():
     assert all(n * chunk * 8 <= 2**27 for n, chunk in zip(sizes, chunks, strict=True) if chunk > 1)
 
 
+def test_much_work_reports_its_progress(monkeypatch):
+    counted = []
+
+    def track(items, total, label):
+        for item in items:
+            yield item
+            counted.append((item + 1, total, label))
+
+    kernels = {"mean": mean_kernel(np.arange(12.0), np.arange(12), 12)}
+    monkeypatch.setattr("dualread.evaluation.statistics.bootstrap.track", track)
+    quiet = image_cluster_replicates(kernels, draws(), chunk=7)
+    assert not counted  # little work
+    monkeypatch.setattr("dualread.evaluation.statistics.bootstrap._LONG", 0)
+    assert image_cluster_replicates(kernels, draws(), chunk=7)["mean"].tobytes() == quiet["mean"].tobytes()
+    assert counted == [(k, 50, "resamples") for k in range(1, 51)]
+
+
 def test_memory_grows_with_the_chunk_and_not_with_the_replicates():
     generator = np.random.default_rng(0)
     confidence, cluster = generator.random(1000), generator.integers(0, 100, 1000)
@@ -86,6 +103,10 @@ def test_memory_grows_with_the_chunk_and_not_with_the_replicates():
     # all of them would be 2000 * 500 * 8 = 8 MB
     assert peak(2000, 100) - peak(100, 100) < 1e6
     assert peak(2000, 2000) > 8e6
+
+
+def test_cluster_of():
+    assert draws(3).cluster_of(["image-02", "image-00", "image-02"]).tolist() == [2, 0, 2]
 
 
 def test_interval_by_hand():

@@ -74,6 +74,11 @@ def test_the_power_is_the_share_of_such_drifts_that_are_noticed(monkeypatch):
     assert noticed == pytest.approx(np.mean([of.power for of in found]), abs=0.24)  # 3 standard errors of .08
 
 
+def test_without_a_shift_the_power_is_the_level():
+    found = drift(sample(5, 400, per_image=1), sample(6, 40, per_image=1), shift=1e-9)
+    assert found.power == pytest.approx(0.05, abs=0.025)  # two standard errors of 400 draws are .022
+
+
 def row(confidence, image, **more):
     return {"sample_id": "q", "image_id": f"i{image}", "method": "dualread", "confidence": confidence, **more}
 

@@ -134,6 +134,10 @@ def test_every_tail_is_a_probability(steps: float, share: float, df: float, df_b
     assert 0.0 < variance.tail(steps) <= 0.5
 
 
+def test_tails_beyond_all_numbers_are_positive() -> None:
+    assert Variance(value=0.05, df=30.0, n=31.0, between=0.01, df_between=2.0).tail(1e200) > 0.0
+
+
 @pytest.mark.parametrize(
     ("of_seeds", "together", "level"),
     [
@@ -160,3 +164,8 @@ def test_retrained_equal_methods_differ_no_more_often_than_the_level_says(
         rejected += abs(by_seed.mean()) > found.quantile(level / 2) * found.value**0.5
     assert rejected <= n * level + 3 * (n * level * (1 - level)) ** 0.5  # 3 Monte Carlo errors
     assert rejected >= 0.2 * n * level
+
+
+def test_nothing_varies_in_a_mean_of_constants() -> None:
+    still = Variance(value=0.0, df=4.0, n=5.0)
+    assert numbers(mean_variance([still, still])) == pytest.approx((0.0, 4.0, 10.0))

@@ -59,6 +59,12 @@ def test_a_kernel_is_its_metric_on_the_resampled_rows(cell, seed):
         assert np.concatenate(one_by_one).tobytes() == values.tobytes(), name
 
 
+def test_no_rows_is_undefined_in_every_replicate():
+    nothing, labels, cluster = np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=np.int64)
+    for name, (_, kernel) in build(nothing, labels, cluster).items():
+        assert np.isnan(kernel(np.ones((N_IMAGES, 3)))).all(), name
+
+
 def slake_sized(seed=0, n=1061, n_images=96):
     generator = np.random.default_rng(seed)
     confidence = np.where(generator.random(n) < 0.3, 0.9, generator.random(n))  # some tied, most not

@@ -60,6 +60,10 @@ def test_without_a_variance_the_images_count(n_images):
     assert found == clopper_pearson(0.5, n_images)
 
 
+def test_no_rows():
+    assert share_interval(np.zeros(0, dtype=bool), np.zeros(0, dtype=int)) is None
+
+
 def test_the_share_is_always_inside_and_rows_have_no_order():
     generator = np.random.default_rng(5)
     for _ in range(300):

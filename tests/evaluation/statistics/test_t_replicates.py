@@ -13,6 +13,7 @@ from dualread.evaluation.statistics.t_replicates import (
     spread_of_losses,
     spread_of_ranks,
     t_replicates,
+    t_stretch,
 )
 
 
@@ -61,6 +62,12 @@ def test_one_image_has_no_variance():
     assert np.isnan(spread(drawn(9), 0.8, 1, 20)).all()
 
 
+def test_stretch():
+    # t[.975] with 3 degrees of freedom 3.182446, normal 1.959964
+    assert t_stretch(3) == pytest.approx(3.182446 / 1.959964, rel=1e-6)
+    assert t_stretch(10_000) == pytest.approx(1.0, abs=1e-3)
+
+
 @pytest.mark.parametrize("estimate", [0.012, 0.3, 0.99])
 def test_binomial_replicates_have_the_interval_of_clopper_and_pearson(estimate):
     values = np.linspace(0, 1, 20_001)
@@ -97,3 +104,8 @@ def test_a_metric_at_a_share_of_the_right_answers_needs_twenty_images_with_some(
     images = Clusters(rows=np.full(40, 1.0), right=np.array([1.0] * n_right + [0.0] * (40 - n_right)))
     found = spread_at_tpr(drawn(200), 0.8, images)
     assert np.array_equal(found, spread_of_ranks(drawn(200), 0.8, images)) if n_right == 20 else np.isnan(found).all()
+
+
+def test_an_estimate_has_used_up_one_image():
+    images = [Clusters(rows=np.full(n, 3.0), right=np.ones(n)) for n in (1, 2, 5)]
+    assert [of.widening for of in images] == pytest.approx([1.0, 2**0.5, (5 / 4) ** 0.5])

@@ -27,8 +27,20 @@ _HEADS = {
     "Retained": ("retained_low_percent", "retained_high_percent"),
     "Fixed prefix": ("fixed_prefix_ccg_auc",),
 }
-_SILENT = ("ID", "OOD", "Cost", "Measured", "Group", "Support", "Answers", "Confidence", "Components")
-_SILENT += ("State", "Visual", "𝑛")
+_SILENT = (
+    "ID",
+    "OOD",
+    "Cost",
+    "Measured",
+    "Group",
+    "Support",
+    "Answers",
+    "Confidence",
+    "Components",
+    "State",
+    "Visual",
+    "𝑛",
+)
 COSTLY = [
     method("sc2", label="SC@2", cost="$2t$"),
     method("sc8", label="SC@8", cost="$8t$"),
@@ -137,7 +149,7 @@ CASES = {
         layout([_RLVR, _RLCR, method("bicr", label="BICR"), _DUALREAD], seeds=[43], datasets=datasets("vqa_rad")),
         source="channel",
     ),
-    "base_models": Case(on("vqa_rad", of=[method("base", label="Base"), changed(_LIKELIHOOD, label="Seq. lik.")])),
+    "base_models": Case(on("vqa_rad", of=[method("base", label="Base"), method("sequence_likelihood", label="Seq. lik.")])),
     "branches": Case(on(of=[_PSR, method("per", label="PER"), _DUALREAD])),
     "estimators": Case(
         on(

@@ -63,17 +63,20 @@ def key_of(*, backbone, method, metric, dataset="slake", subset="all"):
     return Key(backbone, dataset, subset, method, metric)
 
 
-def read(table, meanings) -> dict[Key, str]:
-    """Return {key: printed cell} of a table.
+def read(table, meanings, key=key_of) -> dict[Key, str]:
+    """Return {key: printed cell}.
 
-    `meanings` has, for each label, the fields of the key that it stands for; for that of a column also `metrics`.
+    Args:
+        table: A printed table.
+        meanings: For each label, the fields of the key that it stands for; for the label of a column also `metrics`.
+        key: Makes a key of these fields and one metric.
     """
-    return {cell: plain(entry) for cell, entry in _cells(table, meanings).items()}
+    return {cell: plain(entry) for cell, entry in _cells(table, meanings, key).items()}
 
 
 def read_bold(table, meanings):
     """Return the keys of the cells that are printed in bold."""
-    cells = _cells(table, meanings).items()
+    cells = _cells(table, meanings, key_of).items()
     return {cell for cell, entry in cells if isinstance(entry, Number) and entry.is_bold}
 
 
@@ -97,7 +100,7 @@ def as_printed(value, digits=3):
     return "±".join(text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text for text in texts)
 
 
-def _cells(table, meanings):
+def _cells(table, meanings, key):
     cells = {}
     for place in places(table):
         meant = [meanings[label] for label in place.labels]  # an unexpected label is an error
@@ -107,7 +110,7 @@ def _cells(table, meanings):
             numbers *= len(metrics)  # one dash stands for all metrics of the column
         if metrics and place.entry != "":
             for metric, number in zip(metrics, numbers, strict=True):
-                cell = key_of(**fields, metric=metric)
+                cell = key(**fields, metric=metric)
                 assert cell not in cells, f"{cell} is printed twice"
                 cells[cell] = number
     return cells

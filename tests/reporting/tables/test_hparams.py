@@ -178,10 +178,25 @@ def test_the_printed_optimizer_of_psr_is_the_one_in_the_code():
     assert inspect.signature(_network.train).parameters["optimizer"].default == "AdamW"
 
 
-def test_numbers_keep_every_digit_and_percents_are_exact():
-    assert [number(value) for value in (4919, 10_000, 0.0, 3.100531992382474e-05)] == [
-        *("4919", "10,000", "0", "3.100531992382474×10⁻⁵"),
-    ]
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (8, "8"),
+        (4919, "4919"),
+        (10_000, "10,000"),
+        (0.0, "0"),
+        (1.0, "1.0"),
+        (0.05, "0.05"),
+        (0.01, "1×10⁻²"),
+        (1.276e-4, "1.276×10⁻⁴"),
+        (3.100531992382474e-05, "3.100531992382474×10⁻⁵"),
+    ],
+)
+def test_numbers_keep_every_digit(value, expected):
+    assert number(value) == expected
+
+
+def test_percents_are_exact():
     assert [percent(value) for value in (0.05, 0.075, 0.95, 0.003)] == ["5%", "7.5%", "95%", "0.3%"]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from dualread.reporting.tables.entries import Number, plain
 from dualread.reporting.tables.values import Key, Value, number, printed, rounded, summarize
+from tests.reporting.tables import reading
 from tests.reporting.tables.layouts import estimate, layout, metrics, over_seeds
 from tests.specs import changed
 
@@ -72,19 +73,41 @@ def test_other_splits_are_ignored():
     assert summarize(metrics(*rows), seeds=SEEDS)[AUROC].mean == 0.7
 
 
+def test_published_values_are_keyed_as_ours():
+    values = reading.published("main")
+    assert len(values) == 2 * 76  # 38 cells in distribution and 38 OOD, two backbones
+    key = Key("qwen3-vl-2b", "ood_ccg", "all", "base", "strict_ccg_auc")
+    assert (values[key].mean, values[key].std, values[key].n_runs) == (0.622, None, 1)
+    assert values[key._replace(dataset="ood6", metric="auroc")].mean == 0.696
+
+
 def value(mean, std=None, **changes):
     return Value(mean=mean, std=std, n_runs=3, n=10, **changes)
 
 
 @pytest.mark.parametrize(
-    ("given", "printed", "digits"),
-    [(0.952, ".952", ()), (0.0, ".000", ()), (1.0, "1.000", ()), (-0.0134, "-.013", ()), (-0.0001, ".000", ()),
-     (0.9996, "1.000", ()), (-1.25, "-1.250", ()), (10.5, "10.500", ()), (0.0005001, ".001", ()),
-     (87.25, "87.2", [1]), (2.0, "2", [0]), (0.0, "0", [0]), (-0.2, "0", [0]), (10.0, "10", [0]), (0.0, ".0", [1]),
-     (0.44, ".4", [1])],
+    ("given", "printed"),
+    [(0.952, ".952"), (0.0, ".000"), (1.0, "1.000"), (-0.0134, "-.013"), (-0.0001, ".000"), (0.9996, "1.000"),
+     (-1.25, "-1.250"), (10.5, "10.500"), (0.0005001, ".001")],
 )  # fmt: skip
-def test_number(given, printed, digits):
-    assert number(given, *digits) == printed
+def test_number(given, printed):
+    assert number(given) == printed
+
+
+@pytest.mark.parametrize(
+    ("given", "digits", "printed"),
+    [
+        (87.25, 1, "87.2"),
+        (2.0, 0, "2"),
+        (0.0, 0, "0"),
+        (-0.2, 0, "0"),
+        (10.0, 0, "10"),
+        (0.0, 1, ".0"),
+        (0.44, 1, ".4"),
+    ],
+)
+def test_number_with_other_decimals(given, digits, printed):
+    assert number(given, digits) == printed
 
 
 def test_a_count_that_is_the_same_in_every_run_has_no_deviation():
