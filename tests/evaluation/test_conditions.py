@@ -59,6 +59,9 @@ def test_intervals_contain_their_estimates_and_are_those_over_images():
             assert row["low"] is None
             continue
         assert row["low"] <= row["estimate"] <= row["high"]
+        if of := CONDITION_METRICS[name].of_pairs:  # what its interval is made of
+            mean = np.nanmean(of.values(Columns.of(ROWS)))
+            assert row["estimate"] == pytest.approx(of.low + (of.high - of.low) * mean, abs=1e-12)
     assert all(row["low"] is None for row in found(draws=ClusterDraws(names=(), cluster_ids=(), replicates=0)).values())
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from dualread.grading.answers import character_spans, graded_answer, stated_percent, tokens_within, why_no_answer
 from dualread.grading.contracts.linguistic import PROBABILITIES
+from dualread.grading.graders.base import yes_or_no
 from dualread.grading.parse import Parsed, answer_span, block_span
 from tests.grading.contracts import parse
 
@@ -200,6 +201,14 @@ def test_replies_that_state_nothing(text):
 )
 def test_an_explicit_block_is_preferred(text, value):
     assert stated_percent(text) == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [("yes", True), (" **No**, since", False), ("NO.", False), ("Well, no", None), ("nothing", None), ("", None)],
+)
+def test_the_first_word_of_a_graders_reply_decides(reply, verdict):
+    assert yes_or_no(reply) is verdict
 
 
 @given(st.integers(0, 100))

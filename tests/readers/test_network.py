@@ -123,6 +123,8 @@ def linear_step(clip_norm: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("clip_norm", [float("inf"), 1e-8])
 def test_a_step_by_hand(clip_norm):
     start, gradient, end = linear_step(clip_norm)
+    bound = (len(start) - 1) ** -0.5  # weights and bias are uniform below 1 / sqrt(inputs)
+    assert 0.8 * bound < np.abs(start).max() <= bound
     # Adam's first step is learning_rate * g / (|g| + 1e-8), with g shortened to the norm `clip_norm`.
     clipped = gradient * min(1.0, clip_norm / np.linalg.norm(gradient))
     np.testing.assert_allclose(end - start, -1e-3 * clipped / (np.abs(clipped) + 1e-8), atol=1e-6)

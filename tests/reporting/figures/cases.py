@@ -208,7 +208,10 @@ CASES = {
     "reliability on two data sets": lambda _: reliability.draw(
         of_two_sets(*SEEDS), changed(LAYOUT, **RAD, backbones=LAYOUT.backbones[:1])
     ),
-    "reliability by domain": lambda _: reliability_domains.draw(of_two_sets(*SEEDS), changed(LAYOUT, **RAD)),
+    # In the order of the layout, which is not that of the answers.
+    "reliability by domain": lambda _: reliability_domains.draw(
+        of_two_sets(*SEEDS), changed(LAYOUT, datasets=RAD["datasets"][::-1])
+    ),
     "risk and coverage": lambda _: risk_coverage.draw(
         of_all(*RISKS, answers([0.5] * 2, [False] * 2, backbone="other")), LAYOUT
     ),

@@ -10,12 +10,15 @@ from matplotlib.colors import to_hex
 from PIL import Image
 from scipy.stats import binomtest
 
-from dualread.reporting.figures import counterfactuals, risk_coverage
+from dualread.evaluation.metrics.selective import aurc
+from dualread.reporting.figures import counterfactuals, reliability, risk_coverage, training
 from dualread.reporting.figures.drawing import house_style
 from dualread.reporting.figures.reliability_diagram import diagram
 from tests import golden
 from tests.reporting.figures.answers import LAYOUT, answers, of_all
-from tests.reporting.figures.cases import CASES, FOUR, PAIRS
+from tests.reporting.figures.cases import CASES, FOUR, PAIRS, RISKS, SEEDS
+from tests.reporting.figures.logs import LAYOUT as TRAINING
+from tests.reporting.figures.logs import LOGS
 
 
 def rounded(value):
@@ -33,7 +36,9 @@ def words(texts):
 def of_axes(axes):
     """Titles, words, limits and marks of one panel."""
     titles = [axes.get_title(), axes.get_title(loc="left")]
-    yield f"panel {titles} {rounded(axes.get_xlim())} {rounded(axes.get_ylim())}"
+    sides = axes.xaxis.get_tick_params() | axes.yaxis.get_tick_params()
+    numbered = [side for side in ("bottom", "left") if sides.get(f"label{side}")]
+    yield f"panel {titles} {rounded(axes.get_xlim())} {rounded(axes.get_ylim())} numbered {'+'.join(numbered) or 'nowhere'}"
     ticks = words([*axes.get_xticklabels(), *axes.get_yticklabels()])
     ticks = [of for of in ticks if of.strip("−0123456789.") and "mathdefault" not in of]  # those are the engine's
     if shown := [*filter(None, (axes.get_xlabel(), axes.get_ylabel())), *ticks, *words(axes.texts)]:
@@ -135,8 +140,44 @@ def test_a_name_is_not_read_as_a_formula():
     assert figure.axes[0].get_title().startswith("a$_b$\n")
 
 
-def drawn(drawing):
-    return drawing.values.filter(backbone="tiny", method="psr")
+def whiskers(axes):
+    return [tuple(segment[:, 1]) for of_bins in axes.collections for segment in of_bins.get_segments()]
+
+
+def test_bars_and_whiskers_are_the_listed_values_and_the_error_is_that_of_pooled_answers():
+    one, pooled = diagram({"mine": FOUR}), reliability.draw(of_all(*SEEDS), LAYOUT)
+    for drawing, axes in ((one, one.figure.axes[0]), (pooled, pooled.figure.axes[2])):
+        listed = drawing.values.filter(pl.col("n") > 0)
+        listed = drawn(listed) if drawing is pooled else listed
+        assert [(bar.get_x(), bar.get_height()) for bar in axes.patches] == listed.select(
+            "from", "share_correct"
+        ).rows()
+        assert whiskers(axes) == listed.select("low", "high").rows()
+    # (2 |.5 - .2| + |1 - .9| + |0 - 1|) / 4
+    assert drawn(pooled.values)["pooled_ece"].to_list() == pytest.approx([0.425] * 15)
+
+
+def test_the_lines_of_training_are_the_listed_values():
+    drawing = training.draw(LOGS, TRAINING)
+    for quantity, axes in zip(training.QUANTITIES, drawing.figure.axes, strict=True):
+        for seed, line in zip(("17", "29", "mean"), axes.lines, strict=True):
+            listed = drawing.values.filter(quantity=quantity.name, seed=seed).sort("step")
+            assert list(line.get_xdata()) == listed["step"].to_list()
+            assert [None if np.isnan(of) else of for of in line.get_ydata()] == listed["value"].to_list()
+
+
+def test_the_lines_of_risks_are_the_listed_values_and_their_mean_is_the_area():
+    drawing = risk_coverage.draw(of_all(*RISKS, answers([0.5] * 2, [False] * 2, backbone="other")), LAYOUT)
+    for axes, backbone in zip(drawing.figure.axes, ("tiny", "other"), strict=True):
+        for line, method in zip(axes.lines, ("rlvr", "psr"), strict=True):
+            assert list(line.get_ydata()) == drawn(drawing.values, backbone, method)["risk"].to_list()
+            assert axes.get_ylim()[1] > max(line.get_ydata())
+    areas = [aurc(seed["confidence"].to_numpy(), seed["correct"].to_numpy()) for seed in RISKS]
+    assert drawn(drawing.values)["risk"].mean() == pytest.approx(np.mean(areas))
+
+
+def drawn(values, backbone="tiny", method="psr"):
+    return values.filter(backbone=backbone, method=method)
 
 
 def test_a_long_line_lists_what_a_screen_shows(monkeypatch):
@@ -146,7 +187,7 @@ def test_a_long_line_lists_what_a_screen_shows(monkeypatch):
     thin = risk_coverage.draw(of_all(*runs), LAYOUT)
     monkeypatch.setattr(risk_coverage, "_MOST_DRAWN", n)
     whole = risk_coverage.draw(of_all(*runs), LAYOUT)
-    listed, all_points = drawn(thin), drawn(whole)
+    listed, all_points = drawn(thin.values), drawn(whole.values)
     assert all_points.height == n
     assert listed.height <= 2_000
     # Every listed point is one of the line's, and each of 500 strips of ten points keeps its ends and extremes.

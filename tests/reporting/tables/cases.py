@@ -149,7 +149,9 @@ CASES = {
         layout([_RLVR, _RLCR, method("bicr", label="BICR"), _DUALREAD], seeds=[43], datasets=datasets("vqa_rad")),
         source="channel",
     ),
-    "base_models": Case(on("vqa_rad", of=[method("base", label="Base"), method("sequence_likelihood", label="Seq. lik.")])),
+    "base_models": Case(
+        on("vqa_rad", of=[method("base", label="Base"), method("sequence_likelihood", label="Seq. lik.")])
+    ),
     "branches": Case(on(of=[_PSR, method("per", label="PER"), _DUALREAD])),
     "estimators": Case(
         on(
