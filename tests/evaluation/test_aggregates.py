@@ -59,6 +59,7 @@ def test_rates_have_a_mean_over_domains_and_counts_have_none():
     assert find(found, "ood6", "endpoint_share")["estimate"] == 0.5
     of_pairs = means(*(row("a", name, 1.0) for name in PAIR_METRICS), ood_ccg="a")
     assert set(of_pairs.filter(dataset="ood_ccg", subset="all")["metric"]) == set(RATES["ood_ccg"])
+    # The third is the first minus the second.
     assert {"accuracy_real", "accuracy_donor", "vrs"} <= set(RATES["ood_ccg"])
     assert not {"decisive_pairs", "strict_donor_images"} & set(RATES["ood_ccg"])
 

@@ -37,8 +37,8 @@ def of_axes(axes):
     """Titles, words, limits and marks of one panel."""
     titles = [axes.get_title(), axes.get_title(loc="left")]
     sides = axes.xaxis.get_tick_params() | axes.yaxis.get_tick_params()
-    numbered = [side for side in ("bottom", "left") if sides.get(f"label{side}")]
-    yield f"panel {titles} {rounded(axes.get_xlim())} {rounded(axes.get_ylim())} numbered {'+'.join(numbered) or 'nowhere'}"
+    numbered = "+".join(side for side in ("bottom", "left") if sides.get(f"label{side}")) or "nowhere"
+    yield f"panel {titles} {rounded(axes.get_xlim())} {rounded(axes.get_ylim())} numbered {numbered}"
     ticks = words([*axes.get_xticklabels(), *axes.get_yticklabels()])
     ticks = [of for of in ticks if of.strip("−0123456789.") and "mathdefault" not in of]  # those are the engine's
     if shown := [*filter(None, (axes.get_xlabel(), axes.get_ylabel())), *ticks, *words(axes.texts)]:
