@@ -97,8 +97,10 @@ def test_all_that_is_drawn_and_listed(tmp_path):
         # In order: b and c (1/2 each), a (1/4), d (-1/8); the median is the greater of the two in the middle.
         (PAIRS, {"greatest": "b", "median": "c", "smallest": "d"}),
         (PAIRS[::-1], {"greatest": "b", "median": "c", "smallest": "d"}),
-        *((PAIRS[:n] + PAIRS[4:], dict(zip(("greatest", "smallest")[:n], "ab", strict=False))) for n in (0, 1)),
-        (PAIRS[:2], {"greatest": "b", "smallest": "a"}),  # no pair is shown twice
+        # No pair is shown twice.
+        (PAIRS[4:], {}),
+        (PAIRS[:1] + PAIRS[4:], {"greatest": "a"}),
+        (PAIRS[:2] + PAIRS[4:], {"greatest": "b", "smallest": "a"}),
     ],
 )
 def test_the_greatest_median_and_smallest_drops_are_chosen_and_ties_by_id(pairs, expected):
