@@ -195,6 +195,7 @@ FULL = {value: np.full(200, value) for value in (np.inf, np.nan, 1.5)}
         ({"score": FULL[np.nan]}, r"psr: score of slake/train/\d+ is nan, .* such as log-odds"),
         ({"confidence": FULL[np.nan]}, r"psr: confidence of slake/train/\d+ is nan, .* probability in \[0, 1\]"),
         ({"confidence": FULL[1.5]}, r"psr: confidence of slake/train/\d+ is 1\.5, .* probability in \[0, 1\]"),
+        ({"score": np.where(np.arange(200) == 7, np.nan, 0)}, r"psr: score of .* is nan, and 1 of 200 values"),
         ({"score": np.zeros(199)}, r"psr: score has shape \(199,\), expected \(200,\)"),
         ({"score": np.linspace(-900.0, 900.0, 200)}, None),  # any finite number
     ],
