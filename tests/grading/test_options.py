@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from dualread.grading.options import WAYS, option_of
+from dualread.grading.options import WAYS, name_of, option_of
 from tests.drawn import few, texts
 
 ORGANS = ["liver", "kidney", "spleen", "heart"]
@@ -34,6 +34,13 @@ def test_two_equal_options_are_told_apart_by_their_letters_only():
     assert option_of("lung", ["Lung", "lungs", "heart"]) is None
     assert option_of("lungs", ["Lung", "lungs", "heart"]) == 1  # as it is written
     assert option_of("B", ["Lung", "lungs", "heart"]) == 1
+
+
+def test_an_option_is_named_by_its_text_and_by_its_letter_where_that_is_not_enough():
+    assert name_of(ORGANS, 1) == "kidney"
+    assert name_of(["Lung", "lungs", "heart"], 1) == "(B) lungs"  # two have one form
+    assert name_of(["B", "A"], 0) == "(A) B"  # the letter of the other one
+    assert name_of(["0", "z"], 0) == "0"
 
 
 def test_an_option_that_is_not_there_has_no_letter():
