@@ -8,7 +8,7 @@ from dualread.evaluation.statistics.clusters import InEffect
 from dualread.evaluation.statistics.proportion import clopper_pearson, share_interval
 
 
-@pytest.mark.parametrize(("right", "n"), [(41, 50), (20, 20), (0, 20)])
+@pytest.mark.parametrize(("right", "n"), [(41, 50), (20, 20), (2, 20), (0, 20)])
 def test_one_row_per_image_is_the_interval_of_clopper_and_pearson(right, n):
     expected = scipy.stats.binomtest(right, n).proportion_ci(0.95, method="exact")
     found = share_interval(np.arange(n) < right, np.arange(n))
