@@ -74,7 +74,7 @@ def test_a_target_is_found_by_any_of_its_names(store, study, target):
 
 def test_a_key_is_found_by_its_first_digits(store, study):
     assert find_target(study["table"].key[:8], store).manifest == study["table"]
-    with pytest.raises(ArtifactError, match="xyz: no such file, and no such key in"):
+    with pytest.raises(ArtifactError, match="xyz: no such file, and no keys in"):
         find_key("xyz", store)
 
 

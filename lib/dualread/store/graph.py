@@ -17,6 +17,7 @@ from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
 from dualread.store.batches import RECORDED, batch_files, is_damaged
 from dualread.store.digest import raw_digest
+from dualread.store.disk import is_same
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.place import Target, study_folder
 from dualread.store.store import Store
@@ -39,7 +40,7 @@ def artifacts_below(
 ) -> Iterator[Path]:
     """Yield the directory of every artifact below `folder`, sorted, without those of a store in it.
 
-    `unreadable` is called with the error if a folder cannot be read; without it, such a folder counts as empty.
+    A folder that cannot be read counts as empty, after a call of `unreadable`.
     """
     root = store.root.resolve()
     for parent, folders, files in os.walk(folder, onerror=unreadable):
@@ -129,8 +130,7 @@ def damages(target: Target, store: Store, locked: Mapping[str, str] | None = Non
     """Yield one sentence per damaged or missing file, of the target and of everything that it was made from.
 
     Whoever can write into the store can replace an entry's files and its MANIFEST.json consistently. What was made from
-    it still has the digest of the files that were there, and so has `locked`: those of the study's results.lock, by
-    key.
+    it still has the digest of the files that were there, and so has `locked`: the study's results.lock, by key.
     """
     if target.copy is not None:
         yield from _copy_damages(target)
@@ -152,8 +152,8 @@ def damages(target: Target, store: Store, locked: Mapping[str, str] | None = Non
         except ArtifactError as error:
             yield f"{error} {readers[key]} was made from it."
             continue
-        pairs = [(directory / name, target.directory / name) for name in manifest.files]
-        if key != target.manifest.key or not all(a.exists() and b.exists() and a.samefile(b) for a, b in pairs):
+        is_read = key == target.manifest.key
+        if not (is_read and all(is_same(directory / name, target.directory / name) for name in manifest.files)):
             yield from manifest.wrong_bytes(directory)
         reader = f"{manifest.action.stage} {key[:8]}"
         current, record = _current(manifest, store, folder)
@@ -165,9 +165,9 @@ def damages(target: Target, store: Store, locked: Mapping[str, str] | None = Non
                 yield f"{path}: changed since {reader} read it as {name}"
         if locked and locked.get(key, manifest.digest) != manifest.digest:
             yield f"{directory}: its files are others than the study's results.lock records; somebody replaced them"
-        for file in (file for name in store.record(key).get(RECORDED, ()) for file in batch_files(store, name)):
-            if is_damaged(file):
-                yield f"{file}: a batch of {reader} is damaged; remove it, and it is computed again if it is needed"
+        batches = (file for name in store.record(key).get(RECORDED, ()) for file in batch_files(store, name))
+        for file in filter(is_damaged, batches):
+            yield f"{file}: a batch of {reader} is damaged; remove it, and it is computed again if it is needed"
         digests[key], inputs[key] = manifest.digest, [*manifest.input_keys.values()]
         readers |= {parent: reader for parent in inputs[key] if parent not in readers}
         reads += [(reader, name, parent, manifest.action.inputs[name]) for name, parent in manifest.input_keys.items()]

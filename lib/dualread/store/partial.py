@@ -37,10 +37,8 @@ _WRITING_SECONDS = 1.0
 def directory(but: Sequence[str] = ()) -> Path | None:
     """Return the folder that survives if the current entry's job is killed; it is created on the first call.
 
-    Jobs that differ in nothing but the settings `but` of their specs share it, one after the other.
-
-    Return None outside the runner, and while another running process holds the lease: two jobs must not resume from
-    one folder. The second job then computes without it, which the store allows.
+    Jobs that differ in nothing but the settings `but` of their specs share it, one after the other. None outside the
+    runner, and while another running process holds the lease: two jobs must not resume from one folder.
     """
     work = _CURRENT.get()
     return None if work is None else work.open(but)
@@ -48,10 +46,7 @@ def directory(but: Sequence[str] = ()) -> Path | None:
 
 @contextlib.contextmanager
 def offered(store: Store, key: str, action: Action | None = None) -> Iterator[None]:
-    """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise.
-
-    Without the action of the key, no settings can be left out.
-    """
+    """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise."""
     work = _Work(store, key, action)
     token = _CURRENT.set(work)
     try:
@@ -144,22 +139,19 @@ class _Work:
             key = digest_of({**self._action.fields(), "spec": spec, "without": sorted(but)})
         folder = self._root / "partial" / key
         lease = self.lease or Lease(folder.with_name(f"{key}.lease"))
+        reason = f"{lease.path} is held by a running process"
         try:
             make_folder(folder.parent, self._root)
-            if not lease.acquire():
-                say(
-                    f"warning: {lease.path} is held by a running process; this job starts from the beginning and keeps"
-                    " no checkpoints to resume from"
-                )
-                return None
-            self.folder, self.lease = folder, lease
-            make_folder(folder, self._root)
-            if closed := next(unreadable(folder), None):
-                say(f"warning: {described(closed)}: closed to you; this job starts anew, and keeps no checkpoints")
-                return None
+            if lease.acquire():
+                self.folder, self.lease = folder, lease
+                make_folder(folder, self._root)
+                if (closed := next(unreadable(folder), None)) is None:
+                    return folder
+                reason = f"{described(closed)} is closed to you"
         except OSError as error:
             raise explained(error, self._root) from error
-        return folder
+        say(f"warning: {reason}; this job starts from the beginning and keeps no checkpoints to resume from")
+        return None
 
 
 _CURRENT: ContextVar[_Work | None] = ContextVar("partial work", default=None)

@@ -72,9 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", metavar="N", type=int, default=2, help="with --cell: show N questions (%(default)s)")
     parser.add_argument("--again", action="store_true", help="show why the workflow would make it again")
     parser.add_argument("--why", action="store_true", help="show why it differs from an earlier artifact")
-    parser.add_argument(
-        "--other", metavar="KEY", help="with --why: the earlier artifact, by the first digits of its key"
-    )
+    other = "with --why: the earlier artifact, by the first digits of its key"
+    parser.add_argument("--other", metavar="KEY", help=other)
     parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 
@@ -110,8 +109,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"{new.action.stage} {new.key[:8]} differs from {old.key[:8]} in:")
     for line in differences(old, new, store):
         print(f"  {line}")
-    files = "identical" if old.digest == new.digest else "different"
-    print(f"Their files are {files}.")
+    print(f"Their files are {'identical' if old.digest == new.digest else 'different'}.")
     return 0
 
 
@@ -123,9 +121,8 @@ def _again(target: Target, store: Store) -> int:
     if folder and target.copy is not None and (last := last_planned(folder)) != folder:
         planned = last / os.path.relpath(target.directory, folder)
         print(
-            f"{target.copy}: shows the study {folder.name}, and {last.name} was planned last. A run of {last.name}"
-            f" makes it again, as a copy of {planned}; to see why that would be made, run:"
-            f" dualread explain {planned} --again"
+            f"{target.copy}: shows the study {folder.name}, and a run of {last.name}, which was planned last, makes it"
+            f" a copy of {planned}; to see why that would be made, run: dualread explain {planned} --again"
         )
         return 0
     if folder and "settings" in (noted := read_study(last_plan(folder))):
