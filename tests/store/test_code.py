@@ -5,7 +5,7 @@ import pytest
 
 from dualread import plugins
 from dualread import source_snapshot as source_snapshot
-from dualread.store import code, modules, source
+from dualread.store import code
 from dualread.store.code import CodeIndex, job_digests, library, stage_roots
 
 _FILES = {
@@ -86,10 +86,6 @@ def test_the_way_to_a_data_file_names_the_modules_on_it(package):
     assert way == ["mini.stages.other", "mini.stages.grade", "mini.grading.parse"]
 
 
-def test_type_checking_imports_and_modules_that_cannot_change_results_do_not_count(package):
-    assert not {".training.grpo", ".progress"} & set(_closure(package))
-
-
 def test_plugins_and_data_files_of_the_spec_are_roots(package):
     spec = {"reader": {"module": "readers.psr"}, "prompts": [{"file": "prompts/shared.txt"}], "n": 3}
     roots = stage_roots("grade", spec, "mini")
@@ -117,21 +113,6 @@ def test_packages_are_those_of_the_closure(package, monkeypatch):
     index = CodeIndex(package)
     assert set(index.packages([_ROOT])) == {"numpy", "sklearn"}
     assert set(index.packages([_ROOT, "mini.readers.psr"])) == {"numpy", "scipy", "sklearn"}
-
-
-def test_a_module_is_parsed_once_for_many_specs(package, monkeypatch):
-    parsed = _note_parsed(monkeypatch)
-    index = CodeIndex(package)
-    for number in range(50):
-        index.digest(stage_roots("grade", {"n": number, "reader": {"module": "readers.psr"}}, "mini"))
-    assert len(parsed) == len(set(parsed)) > 0
-
-
-def _note_parsed(monkeypatch):
-    """Return a list of the files that are parsed from now on."""
-    parsed, original = [], source.parse
-    monkeypatch.setattr(modules, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
-    return parsed
 
 
 def test_the_library_itself_has_digests():

@@ -40,13 +40,6 @@ def test_a_published_entry_is_found(store):
     assert store.entry(_ACTION.key) == store.root / _ACTION.key[:2] / _ACTION.key
 
 
-def test_stored_files_are_read_only(store):
-    _publish(store)
-    files = [path for path in store.entry(_ACTION.key).rglob("*") if path.is_file()]
-    assert len(files) == 3
-    assert not any(path.stat().st_mode & 0o222 for path in files)
-
-
 def test_others_can_read_the_store_whatever_the_writers_umask_is(store):
     before = os.umask(0o077)
     try:
@@ -169,18 +162,6 @@ def test_scratch_directories_of_ended_processes_are_removed_and_others_kept(stor
         (store.root / "tmp" / name / "half").touch()
     store.remove_stale()
     assert {path.name for path in (store.root / "tmp").iterdir()} == {names["mine"], names["elsewhere"]}
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_a_read_only_store_still_serves_hits(store):
-    manifest = _publish(store)
-    store.root.chmod(0o555)
-    try:
-        assert store.lookup(_ACTION.key) == manifest
-        with pytest.raises(ArtifactError, match="cannot write into the store"):
-            _publish(Store(store.root / "inner"))
-    finally:
-        store.root.chmod(0o755)
 
 
 def test_a_full_disk_is_reported_and_leaves_nothing(store, monkeypatch):
