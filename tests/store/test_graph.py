@@ -127,23 +127,6 @@ def test_the_tree_says_what_is_not_in_the_store(store, study):
     assert list(lines)[-1] == f"  compute_metrics: {study['metrics'].key[:8]} is not in the store"
 
 
-def test_a_graph_keeps_what_is_behind_an_artifact_and_names_what_is_missing(store, study):
-    shutil.rmtree(store.entry(study["manifest"].key))
-    behind = Graph(store).behind([study["table"].key])
-    assert behind == {study["table"].key: study["table"], study["metrics"].key: study["metrics"]} | {
-        study["manifest"].key: None
-    }
-
-
-def test_every_input_is_reached_once(store):
-    raw = publish(store, "raw", {"a": "1"})
-    left, right = (publish(store, name, {"a": name}, inputs={"raw": raw}) for name in ("left", "right"))
-    top = publish(store, "top", {"a": "2"}, inputs={"left": left, "right": right})
-    publish(store, "other", {"a": "3"})
-    found = reachable([top.key], store)
-    assert sorted(found) == sorted(manifest.key for manifest in (raw, left, right, top))
-
-
 def test_a_missing_entry_is_reached_but_not_its_inputs(store):
     raw = publish(store, "raw", {"a": "1"})
     middle = publish(store, "middle", {"a": "1"}, inputs={"raw": raw})

@@ -31,15 +31,6 @@ def store(tmp_path):
     return Store(tmp_path / "store")
 
 
-def test_a_published_entry_is_found(store):
-    assert store.lookup(_ACTION.key) is None
-    manifest = _publish(store)
-    assert store.lookup(_ACTION.key) == manifest
-    assert list(store.stored_keys()) == [_ACTION.key]
-    assert store.record(_ACTION.key) == {"seconds": 1.0}
-    assert store.entry(_ACTION.key) == store.root / _ACTION.key[:2] / _ACTION.key
-
-
 def test_others_can_read_the_store_whatever_the_writers_umask_is(store):
     before = os.umask(0o077)
     try:
@@ -97,27 +88,6 @@ def test_a_temporarily_unreadable_file_is_not_called_damaged(store, number):
 
     with pytest.raises(MachineError, match=r"folder/file\.txt: cannot be read at the moment"):
         list(manifest.wrong_bytes(store.entry(_ACTION.key), sha256))
-
-
-def test_an_entry_under_the_wrong_key_is_damaged(store, capsys):
-    _publish(store)
-    other = "0" * 64
-    store.entry(other).parent.mkdir()
-    store.entry(_ACTION.key).rename(store.entry(other))
-    assert store.lookup(other) is None
-    assert f"{store.entry(other)}: holds the entry {_ACTION.key[:8]}" in capsys.readouterr().err
-
-
-def test_a_failed_computation_leaves_nothing(store):
-    def fails():
-        with store.scratch(_ACTION.key) as scratch:
-            (scratch / "half").write_text("half")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fails()
-    assert list((store.root / "tmp").iterdir()) == []
-    assert store.lookup(_ACTION.key) is None
 
 
 def test_a_second_result_with_the_same_bytes_is_dropped_silently(store, capsys):

@@ -127,7 +127,7 @@ class CodeIndex(Modules):
             if it.reach == "package" and (it.names != ("__getattr__",) or (owner, HELD) in seen)
         }
         seen = self._all_reached([*seen, *((owner, HELD) for top in packages for owner in self._modules_below(top))])
-        self._cache.save()
+        self._parsed.save()
         return seen
 
     def _definitions(self, nodes: Iterable[Node]) -> list[tuple[str, Definition]]:

@@ -19,7 +19,6 @@ from typing import Any, Literal
 from dualread import source_snapshot as source_snapshot
 from dualread.errors import ConfigError
 from dualread.store import effects
-from dualread.store.digest import KeptTable
 from dualread.store.effects import Effects, Names, base_name, call_effects, dotted, has_hooks, import_effects, walked
 
 # With these functions or attributes, code reaches names of its own module that it does not spell.
@@ -70,6 +69,16 @@ class Source:
     imports: tuple[str, ...]  # names that may be modules, of the imports that run when it is imported, in order
     unused: tuple[str, ...]  # imported from other packages and not used: these may be there for what they do
     data_files: tuple[str, ...]  # paths, relative to the package, that the module declares in `DATA_FILES`
+
+    def row(self) -> dict[str, Any]:
+        """Return what `of_row` makes a source of, as JSON can express it."""
+        return {**vars(self), "definitions": [list(vars(it).values()) for it in self.definitions]}
+
+    @classmethod
+    def of_row(cls, row: dict[str, Any]) -> "Source":
+        """Return the source of a row, which may come from JSON."""
+        fields = _with_tuples(row)
+        return cls(**{**fields, "definitions": tuple(Definition(*values) for values in fields["definitions"])})
 
 
 def parse(content: bytes, package: str, path: Path) -> Source:
@@ -298,31 +307,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 # Identifies the parser: another one may find other things in the same text.
 _TEXTS = b"".join(source_snapshot.read(Path(file)) for file in (effects.__file__, __file__))
-_PARSER = f"{sys.version} {hashlib.sha256(_TEXTS).hexdigest()}"
-
-
-class SourceCache:
-    """The parsed files of one package in the folder `root`, by path and digest of the bytes; it may be deleted."""
-
-    def __init__(self, path: Path | None, root: Path) -> None:
-        self._kept, self._root = KeptTable(path, _PARSER), root
-        self.save = self._kept.save
-
-    def find(self, path: Path, content: bytes) -> Source | None:
-        """Return what was found in the file `path` of the package; None if that was in other bytes than `content`."""
-        known = self._kept.get(self._name(path))
-        if known is None or known["content"] != hashlib.sha256(content).hexdigest():
-            return None
-        fields = _with_tuples(known)
-        return Source(**{**fields, "definitions": tuple(Definition(*values) for values in fields["definitions"])})
-
-    def keep(self, path: Path, found: Source) -> None:
-        """Keep what was found in the file `path`."""
-        definitions = [list(vars(it).values()) for it in found.definitions]
-        self._kept.keep(self._name(path), {**vars(found), "definitions": definitions})
-
-    def _name(self, path: Path) -> str:
-        return path.relative_to(self._root if path.is_relative_to(self._root) else "/").as_posix()
+PARSER = f"{sys.version} {hashlib.sha256(_TEXTS).hexdigest()}"
 
 
 def _with_tuples(value: Any) -> Any:

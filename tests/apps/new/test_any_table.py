@@ -102,7 +102,7 @@ def _attempt(folder, rng, kind, n_odd):
     meant = {"gold": rng.choice([None, "letter"]) if n_odd else None, "booleans": rng.choice([None, "yes/no"])}
     meant["alternatives"] = "#"  # as `_write` has lists in a .csv
     try:
-        found = look(str(folder), columns={}, files={}, shares={}, download=None, meant=meant)
+        found = look(str(folder), columns={}, files={}, shares={}, download=None, bits=None, meant=meant)
         loaded = [load(table, found.folder, split, found.settings) for split in SPLITS]
         for one in loaded:
             refuse_broken(one, {})

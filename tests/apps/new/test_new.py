@@ -149,7 +149,7 @@ def test_nothing_is_guessed_or_written(new, tmp_path):
         ([], "no column question, reference_answers, image. Found: Bild, Frage, Antwort, Arzt. If this is meant, add:"
          " --columns question=Frage reference_answers=Antwort image=Bild"),
         (EXPORT, "no column `split` says which are for training. Add --shares train=.6"),
-        ([*EXPORT, "--shares", "train=.6", "validation=.2", "test=.3"], "--shares: they add up to 1.1, expected 1."),
+        ([*EXPORT, "--shares", "train=.6", "validation=.2", "test=.3"], "which add up to 1 and draw the splits"),
         ([*EXPORT, "--shares", "train=x"], "--shares train=x: could not convert string to float: 'x'"),
         ([*EXPORT[:-1], "image"], "--columns image: expected NAME=VALUE."),
         ([*EXPORT, "image=Arzt"], "--columns image=Arzt: image=Bild is there, too. Give each name once."),

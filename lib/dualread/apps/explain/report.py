@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from dualread.apps.explain.cells import MethodRun, PrintedCell, find_cell, read_rows, recomputed, runs_of
+from dualread.apps.explain.cells import MethodRun, PrintedCell, count_rows, find_cell, read_rows, recomputed, runs_of
 from dualread.artifacts.tables import read_table
 from dualread.data.questions.roles import OF_UNIT, unit_of
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ConfigError
 from dualread.evaluation import conditions
 from dualread.plugins import load_module
 from dualread.readers.replies import choice_probabilities
@@ -36,8 +35,7 @@ def explain_cell(
 ) -> Iterator[str]:
     """Yield the lines that explain the cell that `words` identify (`find_cell`).
 
-    They show the question `sample_id` for every seed or, if it is None, the first `n_rows` questions for the first
-    seed.
+    They show the question `sample_id` for every seed, or else the first `n_rows` questions for the first seed.
     """
     cell = find_cell(target, words)
     runs = runs_of(cell, target, store)
@@ -165,18 +163,11 @@ class Chain(Lineage):
 
     def _held(self, manifest: Manifest) -> str:
         """Return the rows of an artifact's table, or the digest of its weights, or else what its stage said of it."""
-        folder, files = self._store.entry(manifest.key), manifest.files
-        tables = [name for name in files if name.endswith(".parquet")]
-        weights = [name for name in files if name.endswith("model.safetensors")]
-        if weights:
-            return f"{weights[0]} {files[weights[0]]['sha256'][:8]}  "
+        tables = [name for name in manifest.files if name.endswith(".parquet")]
+        for weights in (name for name in manifest.files if name.endswith("model.safetensors")):
+            return f"{weights} {manifest.files[weights]['sha256'][:8]}  "
         if len(tables) == 1:
-            try:
-                n_rows = pl.scan_parquet(folder / tables[0]).select(pl.len()).collect().item()
-            except (OSError, pl.exceptions.PolarsError) as error:
-                advice = "`dualread verify` says what is damaged."
-                raise ArtifactError(f"{folder / tables[0]}: cannot be read ({error}). {advice}") from error
-            return f"{n_rows:,} rows  "
+            return f"{count_rows(self._store.entry(manifest.key) / tables[0]):,} rows  "
         return f"{summary}  " if (summary := self._store.record(manifest.key).get("summary")) else ""
 
 

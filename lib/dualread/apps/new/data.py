@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from dualread.data.datasets.base import Row
@@ -106,8 +105,8 @@ def look(
     files: Mapping[str, str],
     shares: Mapping[str, float],
     download: Path | None,
-    bits: int | None = None,
-    meant: Mapping[str, str | None] = MappingProxyType({}),
+    bits: int | None,
+    meant: Mapping[str, str | None],
 ) -> UserQuestions:
     """Return what a table, a folder, or a data set of the hub holds; the arguments are the command's.
 
@@ -125,17 +124,10 @@ def look(
     has_donors = _recurs(rows["test"], of_modality=has_modality)
     recur, no = ("test questions recur", "") if has_donors else ("no test question recurs", "no ")
     lines.append(f"{recur} with another image and another answer: there will be {no}CCG-AUC")
-    return UserQuestions(
-        folder=folder,
-        bits=bits,
-        hub=hub,
-        settings=settings,
-        has_donors=has_donors,
-        has_modality=has_modality,
-        rows=rows,
-        # Names of columns and files may hold anything; here each line is one line, also as a comment of the study.
-        lines=["".join(char if char.isprintable() else " " for char in line) for line in lines],
-    )
+    # Names of columns and files may hold anything; here each line is one line, also as a comment of the study.
+    lines = ["".join(char if char.isprintable() else " " for char in line) for line in lines]
+    found = {"has_donors": has_donors, "has_modality": has_modality, "lines": lines}
+    return UserQuestions(folder=folder, bits=bits, hub=hub, settings=settings, rows=rows, **found)
 
 
 def _read(
@@ -227,14 +219,13 @@ def _shares(
             why = "a column says the split of each row" if named else "each split has its own table"
             raise ConfigError(f"--shares: {why}. Leave the option out.")
         return {}
-    if set(shares) != set(SPLITS) or any(not 0 < share < 1 for share in shares.values()):
+    is_whole = round(sum(shares.values()), 9) == 1 and all(share > 0 for share in shares.values())
+    if set(shares) != set(SPLITS) or not is_whole:
         raise ConfigError(
             f"{folder}: one table holds all questions and no column `split` says which are for training. Add --shares"
-            " train=.6 validation=.2 test=.2, which draws the splits by image; or name such a column: --columns"
-            " split=YOURS."
+            " train=.6 validation=.2 test=.2, which add up to 1 and draw the splits by image; or name such a column:"
+            " --columns split=YOURS."
         )
-    if round(sum(shares.values()), 9) != 1:
-        raise ConfigError(f"--shares: they add up to {sum(shares.values()):g}, expected 1.")
     return {"shares": dict(shares)}
 
 
