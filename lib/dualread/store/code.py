@@ -121,12 +121,13 @@ class CodeIndex(Modules):
             seen = self._all_reached([(owner, HELD) for owner, part in seen if part == IMPORTED])
         # These compute the name of a module that they import; a module's `__getattr__` does so only if something takes
         # a name from it that it does not spell.
-        packages = {
+        if packages := {
             owner.partition(".")[0]
             for owner, it in self._definitions(seen)
             if it.reach == "package" and (it.names != ("__getattr__",) or (owner, HELD) in seen)
-        }
-        seen = self._all_reached([*seen, *((owner, HELD) for top in packages for owner in self._modules_below(top))])
+        }:
+            below = [(owner, HELD) for top in packages for owner in self._modules_below(top)]
+            seen = self._all_reached([*seen, *below])
         self._parsed.save()
         return seen
 

@@ -135,9 +135,9 @@ class Store:
     def take(self, manifest: Manifest, source: Path, *, link: bool = False) -> str | None:
         """Make an entry of the files of `manifest` in the folder `source`; return what is wrong with them, if anything.
 
-        They are copied and compared or, with `link`, linked where that is possible.
+        They are copied and compared or, with `link`, linked where that is possible; then there is no RECORD.json.
         """
-        record = [RECORD_NAME] if (source / RECORD_NAME).is_file() else []
+        record = [RECORD_NAME] if not link and (source / RECORD_NAME).is_file() else []
         with self.scratch(manifest.key) as scratch:
             for name in (*manifest.files, *record):
                 (scratch / name).parent.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,6 @@ _OFTEN = {
         *("filename", "file_name", "file", "picture", "path", "bild"),
     ),
 }
-_OFTEN_IDS = ("question_id", "qid", "index", "uid", "sample_id", "questionid")
 _SHOWN = 5
 
 
@@ -68,8 +67,6 @@ def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[d
     sentences = [f"columns: {', '.join([*used, *renamed])}"]
     if unused:
         sentences.append(f"columns that are not read: {', '.join(unused)}")
-    if "id" not in (*used, *columns) and (ids := [name for name in unused if name.lower() in _OFTEN_IDS]):
-        sentences.append(f"ids are digests of the rows; --columns id={ids[0]} takes those of the table")
     ignores = any(name not in known for name in names)  # which the setting says as well
     return {"columns": dict(columns)} if columns or ignores else {}, sentences
 
