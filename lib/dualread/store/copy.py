@@ -41,18 +41,18 @@ def copy_entries(keys: Iterable[str], source: Store, target: Store) -> Iterator[
     Yield of each, in the same order, its size in bytes if it was copied, None if it was there, and why it was refused
     if the source's is damaged. An entry of the target with wrong file sizes is replaced.
     """
+
+    def copied(key: str) -> int | str | None:
+        if target.lookup(key) is not None:
+            return None
+        try:
+            manifest = source.manifest(key)
+        except ArtifactError as error:
+            return str(error)
+        return target.take(manifest, source.entry(key)) or sum(file["size"] for file in manifest.files.values())
+
     with ThreadPoolExecutor(_THREADS) as pool:
-        yield from pool.map(lambda key: _copy_entry(key, source, target), keys)
-
-
-def _copy_entry(key: str, source: Store, target: Store) -> int | str | None:
-    if target.lookup(key) is not None:
-        return None
-    try:
-        manifest = source.manifest(key)
-    except ArtifactError as error:
-        return str(error)
-    return target.take(manifest, source.entry(key)) or sum(file["size"] for file in manifest.files.values())
+        yield from pool.map(copied, keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,16 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
     replace_text(folder / LOCK_NAME, lock.to_text())
     write_study(folder, Store(store.root.resolve()))
     for name in there:
-        _restore(name, lock, store, folder)
+        target = lock.targets[name]
+        entry, manifest = store.entry(target["key"]), store.manifest(target["key"])
+        if manifest.digest != target["digest"]:
+            raise ArtifactError(
+                f"{entry}: its files (digest {manifest.digest[:12]}) differ from those that the lock records for {name}"
+                f" ({target['digest'][:12]}): two machines got different results. Copy into an empty store."
+            )
+        if problems := list(manifest.wrong_bytes(entry)):
+            raise ArtifactError(f"{problems[0]}; {name} is damaged. Delete {entry} and copy it again.")
+        link(entry, manifest, folder / name)
     for name in shown:
         key = lock.targets[name]["key"]
         action = store.manifest(key).action
@@ -147,20 +156,6 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
         yield f"{name}: {', '.join([*told, *map(str, _copies(name, lock.study, folder, root))])}"
     yield f"{folder}: {len(there)} of {len(lock.targets)} locked artifacts are in {store.root}."
     yield "These results are those of the locked code and data; the present code has computed none of them."
-
-
-def _restore(name: str, lock: Lock, store: Store, folder: Path) -> None:
-    target = lock.targets[name]
-    entry = store.entry(target["key"])
-    manifest = store.manifest(target["key"])
-    if manifest.digest != target["digest"]:
-        raise ArtifactError(
-            f"{entry}: its files (digest {manifest.digest[:12]}) differ from those that the lock records for {name}"
-            f" ({target['digest'][:12]}): two machines got different results. Copy into an empty store."
-        )
-    if problems := list(manifest.wrong_bytes(entry)):
-        raise ArtifactError(f"{problems[0]}; {name} is damaged. Delete {entry} and copy it again.")
-    link(entry, manifest, folder / name)
 
 
 def _copies(name: str, study: str, folder: Path, root: Path) -> Iterator[Path]:

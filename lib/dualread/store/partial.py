@@ -1,13 +1,7 @@
 """A folder for files that must survive when a job is killed, such as training checkpoints. Never used as a result.
 
-A stage asks for the folder inside `compute`:
-
-    folder = partial.directory()  # None if nothing can be kept
-    if folder is not None and any(folder.iterdir()): ...  # resume
-
-The runner creates store/partial/<key>/ on request, guards it with a lease file, and removes it after publication.
-A stage may name settings whose other values could go on from the same files; then jobs that differ in them alone have
-one folder.
+A stage asks for the folder inside `compute` (`partial.directory()`). The runner creates store/partial/<key>/ on
+request, guards it with a lease file, and removes it after publication.
 """
 
 import contextlib
@@ -61,12 +55,9 @@ def offered(store: Store, key: str, action: Action | None = None) -> Iterator[No
 
 def is_held(lease: Path) -> bool:
     """Whether a running process holds `lease`: on this host the process it names; on another host, by its heartbeat."""
+    age = 0.0
     try:
-        # The clocks of two machines can differ in either direction.
-        age = abs(time.time() - lease.lstat().st_mtime)
-    except FileNotFoundError:
-        return False
-    try:
+        age = abs(time.time() - lease.lstat().st_mtime)  # the clocks of two machines can differ in either direction
         owner = read_json(lease)
         if owner["host"] == HOST:
             # Of other users, some systems show no more than that a process runs.
