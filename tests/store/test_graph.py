@@ -9,7 +9,7 @@ import pytest
 from dualread.errors import ArtifactError
 from dualread.store.batches import RECORDED, Batches, batch_files
 from dualread.store.digest import raw_digest
-from dualread.store.graph import Graph, Lineage, damages, keys_below, reachable
+from dualread.store.graph import Lineage, damages, keys_below, reachable
 from dualread.store.manifest import RECORD_NAME
 from dualread.store.place import find_key, find_target
 from dualread.store.store import Store
@@ -110,8 +110,13 @@ def test_a_raw_input_that_is_no_longer_there_is_not_damage(store, study, tmp_pat
     assert _sentences(store) == []
 
 
+class Stages(Lineage):
+    def line(self, manifest):
+        return f"made by {manifest.action.stage}"
+
+
 def test_the_tree_shows_each_artifact_once(store, study, tmp_path):
-    lines = list(Lineage(Graph(store), lambda made: f"made by {made.action.stage}").lines(study["table"].key))
+    lines = list(Stages(store).lines(study["table"].key))
     assert lines == [
         "made by build_table",
         "  build_manifest: made by build_manifest",
@@ -123,7 +128,7 @@ def test_the_tree_shows_each_artifact_once(store, study, tmp_path):
 
 def test_the_tree_says_what_is_not_in_the_store(store, study):
     shutil.rmtree(store.entry(study["metrics"].key))
-    lines = Lineage(Graph(store), lambda made: made.action.stage).lines(study["table"].key, "table")
+    lines = Stages(store).lines(study["table"].key, "table")
     assert list(lines)[-1] == f"  compute_metrics: {study['metrics'].key[:8]} is not in the store"
 
 

@@ -7,6 +7,7 @@ such a graph, too.
 """
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
 from dualread.store.batches import RECORDED, batch_files, is_damaged
+from dualread.store.differences import described, short
 from dualread.store.digest import raw_digest
 from dualread.store.disk import is_same
 from dualread.store.manifest import Manifest, read_manifest
@@ -88,22 +90,26 @@ class Graph:
         return {key: self.manifest(key) for key in walk(keys, inputs)}
 
 
-class Lineage:
-    """The lines that show artifacts and, indented below each, what it was made from (`inputs`); each is shown once."""
+class Lineage(Graph):
+    """The lines that show artifacts and, indented below each, what it was made from; each is shown once."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        described: Callable[[Manifest], str],
-        inputs: Callable[[Manifest], Iterable[str]] = lambda manifest: sorted(manifest.action.inputs),
-    ) -> None:
-        self._graph, self._described, self._inputs = graph, described, inputs
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
         self.shown: dict[str, Manifest] = {}  # by key
+
+    def line(self, manifest: Manifest) -> str:
+        """Return the line of an artifact."""
+        spec = json.dumps(manifest.action.spec, ensure_ascii=False, sort_keys=True)
+        return f"{described(manifest, self.record(manifest.key))}  {short(spec)}"
+
+    def followed(self, manifest: Manifest) -> Iterable[str]:
+        """Return the names of the inputs that are shown, in order."""
+        return sorted(manifest.action.inputs)
 
     def lines(self, key: str, name: str = "", indent: str = "") -> Iterator[str]:
         """Yield the lines of the artifact `key`, labelled `name`, and of everything that it was made from."""
         label = f"{indent}{name}: " if name else indent
-        manifest = self._graph.manifest(key)
+        manifest = self.manifest(key)
         if manifest is None:
             yield f"{label}{key[:8]} is not in the store"
             return
@@ -111,12 +117,12 @@ class Lineage:
             yield f"{label}{key[:8]}, above"
             return
         self.shown[key] = manifest
-        yield f"{label}{self._described(manifest)}"
+        yield f"{label}{self.line(manifest)}"
         above = []
-        for below in self._inputs(manifest):
+        for below in self.followed(manifest):
             parent = manifest.input_keys.get(below)
             if parent is None:
-                path = self._graph.record(key).get("input_paths", {}).get(below, "raw data")
+                path = self.record(key).get("input_paths", {}).get(below, "raw data")
                 yield f"{indent}  {below}: {path}, sha256 {manifest.action.inputs[below][:8]}"
             elif parent in self.shown:
                 above.append(f"{below} {parent[:8]}")

@@ -134,14 +134,11 @@ def _chosen(study: Path, split: str, datasets: list[str] | None) -> list[str]:
     """Return the data sets that are shown, or refuse a split or a data set that the study does not have."""
     places = [path.parts[-3:-1] for path in _finished(study, "manifests", 2)]
     having = [dataset for dataset, its_split in places if its_split == split]
-    if not having:
-        known = (
-            ", ".join(sorted({its_split for _, its_split in places})) or "none, it is not the results folder of a study"
-        )
-        raise ConfigError(f"--split {split}: {study} has no questions of this split. Known: {known}.")
-    for name in datasets or ():
+    for name in datasets or having or [""]:
         if name not in having:
-            raise ConfigError(f"--dataset {name}: {study} has no such data set.{did_you_mean(name, having)}")
+            known = ", ".join(map("/".join, places)) or "none, it is not the results folder of a study"
+            meant = f"{known}.{did_you_mean(name, having)}"
+            raise ConfigError(f"--dataset {name} --split {split}: {study} has no such questions. Known: {meant}")
     return datasets or having
 
 

@@ -6,13 +6,11 @@ inputs.
 """
 
 import argparse
-import json
 import os
 from pathlib import Path
 
-from dualread.store.differences import described, differences, predecessor, short
-from dualread.store.graph import Graph, Lineage
-from dualread.store.manifest import Manifest
+from dualread.store.differences import differences, predecessor
+from dualread.store.graph import Lineage
 from dualread.store.place import HELP as STORE_HELP
 from dualread.store.place import (
     Target,
@@ -90,12 +88,7 @@ def run(options: argparse.Namespace) -> int:
     if options.again:
         return _again(target, store)
     if not options.why and options.other is None:
-
-        def line_of(made: Manifest) -> str:
-            spec = json.dumps(made.action.spec, ensure_ascii=False, sort_keys=True)
-            return f"{described(made, store.record(made.key))}  {short(spec)}"
-
-        for line in Lineage(Graph(store), line_of).lines(target.manifest.key):
+        for line in Lineage(store).lines(target.manifest.key):
             print(line)
         if summary := store.record(target.manifest.key).get("summary"):
             print(f"its stage said: {summary}")

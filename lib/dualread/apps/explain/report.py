@@ -21,7 +21,7 @@ from dualread.reporting.tables.subgroups import WORST
 from dualread.schema.columns import MANIFEST
 from dualread.stages._joined import read_groups
 from dualread.store.differences import described
-from dualread.store.graph import Graph, Lineage
+from dualread.store.graph import Lineage
 from dualread.store.manifest import Manifest
 from dualread.store.place import Target
 from dualread.store.store import Store
@@ -138,8 +138,8 @@ class Chain(Lineage):
     """The lines of several runs, which share artifacts; inputs of other shards than `shards` are left out."""
 
     def __init__(self, store: Store, shards: Collection[tuple[str, str]]) -> None:
-        super().__init__(Graph(store), self._line, self._followed)
-        self._store, self._shards = store, set(shards)
+        super().__init__(store)
+        self._shards = set(shards)
 
     def versions(self) -> str:
         """Return the package versions of all artifacts shown so far; several versions of a package if they differ."""
@@ -149,15 +149,16 @@ class Chain(Lineage):
                 by_package.setdefault(package, set()).add(version)
         return ", ".join(f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(by_package.items()))
 
-    def _followed(self, manifest: Manifest) -> list[str]:
+    def followed(self, manifest: Manifest) -> list[str]:
         """Return the inputs to follow, deepest first: a shared input is printed at the end of its longest path."""
         names = [name for name in manifest.action.inputs if (shard := _shard(name)) is None or shard in self._shards]
         order = ("predictions", "reader", "parent", "features", "view", "graded", "generations", "actor", "pairs")
         ranks = {name: order.index(kind) for name in names if (kind := name.split("/")[0]) in order}
         return sorted(names, key=lambda name: (ranks.get(name, len(order)), name))
 
-    def _line(self, manifest: Manifest) -> str:
-        record, action = self._store.record(manifest.key), manifest.action
+    def line(self, manifest: Manifest) -> str:
+        """Return the line of an artifact, with its seed, what it holds, and where it was shown."""
+        record, action = self.record(manifest.key), manifest.action
         seed = f"  seed {action.spec['seed']}" if "seed" in action.spec else ""
         return f"{described(manifest, record, seed)}  {self._held(manifest)}{record.get('output', '')}"
 
@@ -167,8 +168,8 @@ class Chain(Lineage):
         for weights in (name for name in manifest.files if name.endswith("model.safetensors")):
             return f"{weights} {manifest.files[weights]['sha256'][:8]}  "
         if len(tables) == 1:
-            return f"{count_rows(self._store.entry(manifest.key) / tables[0]):,} rows  "
-        return f"{summary}  " if (summary := self._store.record(manifest.key).get("summary")) else ""
+            return f"{count_rows(self.store.entry(manifest.key) / tables[0]):,} rows  "
+        return f"{summary}  " if (summary := self.record(manifest.key).get("summary")) else ""
 
 
 def _shard(name: str) -> tuple[str, str] | None:

@@ -53,8 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--columns", metavar="NAME=YOURS", **several, help=columns)
     files = "the tables of each split, or rows=PATTERN for all"
     parser.add_argument("--files", metavar="SPLIT=PATTERN", **several, help=files)
-    shares = "draw the splits by image, such as train=.6"
-    parser.add_argument("--shares", metavar="SPLIT=SHARE", **several, help=shares)
+    parser.add_argument("--shares", metavar="SPLIT=SHARE", **several, help="draw the splits by image, such as train=.6")
     gold = "how gold answers name options, where several ways fit: text, letter, 'number from 0', 'number from 1'"
     parser.add_argument("--gold", choices=GOLDS, help=gold)
     alternatives = "what separates gold answers, or options, in one text (nothing)"
@@ -98,9 +97,6 @@ def run(options: argparse.Namespace) -> int:
     except ConfigError:
         out.unlink()
         raise
-    print(f"wrote {out}. Next:")
-    print(f"  dualread plan --configfile {out}")
-    for line in backbone.before(out):
-        print(f"  {line}")
-    print(f"  snakemake --cores 8 --configfile {out}")
+    following = [f"dualread plan --configfile {out}", *backbone.before(out), f"snakemake --cores 8 --configfile {out}"]
+    print(f"wrote {out}. Next:", *following, sep="\n  ")
     return 0

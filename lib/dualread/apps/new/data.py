@@ -39,14 +39,12 @@ _SHOWN = 5
 def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """Return the setting `columns` of the loader `table`, and sentences on the columns that are read, and those not.
 
-    `columns` is {name of a column that the loader reads: its name in the table}, as the user says. Of a needed column
-    that is missing, the error says which one it could be.
+    Of a needed column that is missing, the error says which one it could be.
     """
     names = list(dict.fromkeys(name for line in lines for name in line.record))
     numbered = [name for name in (*names, *columns) if NUMBERED.fullmatch(name)]  # in place of `image`
     known = (*COLUMNS, *numbered)
-    needed = [name for name in _NEEDED if name != "image" or not numbered]
-    missing = [name for name in needed if name not in columns and name not in names]
+    missing = [name for name in _NEEDED if name not in (*columns, *names) and not (name == "image" and numbered)]
     if missing:
         spelled = {column.lower(): column for column in names if column not in columns.values()}
         guesses: dict[str, str] = {}
