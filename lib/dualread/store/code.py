@@ -37,7 +37,6 @@ ALL = "(all)"  # all that it defines
 HELD = "(held)"  # all that it defines, and all that it imports: who has a module can take any name from it
 Node = tuple[str, int | str]
 
-
 _Method = TypeVar("_Method", bound=Callable)
 
 
@@ -324,10 +323,9 @@ def library(cache: Path | None = None) -> CodeIndex:
 
 def _named(value: Any, key: str) -> Iterator[str]:
     """Yield each name that stands under `key` anywhere in a spec."""
+    members: Iterable[Any] = value if isinstance(value, list | tuple) else ()
     if isinstance(value, dict):
         yield from as_names(value[key], key) if key in value else ()
-        yield from (
-            name for other, member in value.items() if other not in ("module", "file") for name in _named(member, key)
-        )
-    elif isinstance(value, list | tuple):
-        yield from (name for member in value for name in _named(member, key))
+        members = (member for other, member in value.items() if other not in ("module", "file"))
+    for member in members:
+        yield from _named(member, key)

@@ -39,9 +39,9 @@ def directory(but: Sequence[str] = ()) -> Path | None:
 
 
 @contextlib.contextmanager
-def offered(store: Store, key: str, action: Action | None = None) -> Iterator[None]:
+def offered(store: Store, action: Action) -> Iterator[None]:
     """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise."""
-    work = _Work(store, key, action)
+    work = _Work(store, action)
     token = _CURRENT.set(work)
     try:
         yield
@@ -118,13 +118,12 @@ class _Work:
     folder: Path
     lease: Lease | None = None
 
-    def __init__(self, store: Store, key: str, action: Action | None) -> None:
-        self._root, self._key, self._action = store.root, key, action
+    def __init__(self, store: Store, action: Action) -> None:
+        self._root, self._action = store.root, action
 
     def open(self, but: Sequence[str]) -> Path | None:
-        key = self._key
-        if but and self._action is not None:
-            # A digest of what all actions have in common that differ from this one in these settings alone.
+        key = self._action.key
+        if but:  # a digest of what all actions have in common that differ from this one in these settings alone
             spec = dict(self._action.spec)
             spec["settings"] = {name: value for name, value in spec["settings"].items() if name not in but}
             key = digest_of({**self._action.fields(), "spec": spec, "without": sorted(but)})

@@ -144,7 +144,7 @@ class Runner:
             self._store.scratch(action.key) as out,
             self._store.scratch("sources") as sources,
             contextlib.ExitStack() as snapshot,
-            partial.offered(self._store, action.key, action),
+            partial.offered(self._store, action),
             batches.offered(self._store, action, confirm) as offered,
         ):
             started = time.monotonic()
