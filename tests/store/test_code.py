@@ -86,6 +86,10 @@ def test_the_way_to_a_data_file_names_the_modules_on_it(package):
     assert way == ["mini.stages.other", "mini.stages.grade", "mini.grading.parse"]
 
 
+def test_type_checking_imports_and_modules_that_cannot_change_results_do_not_count(package):
+    assert not {".training.grpo", ".progress"} & set(_closure(package))
+
+
 def test_plugins_and_data_files_of_the_spec_are_roots(package):
     spec = {"reader": {"module": "readers.psr"}, "prompts": [{"file": "prompts/shared.txt"}], "n": 3}
     roots = stage_roots("grade", spec, "mini")

@@ -42,6 +42,14 @@ def test_an_entry_is_copied_with_everything_and_read_only(source, target):
     assert list((target.root / "tmp").iterdir()) == []
 
 
+def test_an_existing_entry_is_not_copied_again(source, target):
+    manifest = publish(source, "top", {"a": "1"})
+    list(copy_entries([manifest.key], source, target))
+    before = (target.entry(manifest.key) / "a").stat().st_ino
+    assert list(copy_entries([manifest.key], source, target)) == [None]
+    assert (target.entry(manifest.key) / "a").stat().st_ino == before
+
+
 def test_a_damaged_entry_is_reported_and_the_others_are_copied(source, target):
     good, bad = publish(source, "good", {"a": "1"}), publish(source, "bad", {"a": "1"})
     _overwrite(source.entry(bad.key) / "a", "2")

@@ -1,11 +1,14 @@
 import hashlib
+import json
 import multiprocessing
 import os
 
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.digests import canonical_json, digest_of
+from dualread.digests import artifact_digest, canonical_json, digest_of
+from dualread.errors import ArtifactError
 from dualread.store import digest
 from dualread.store.digest import KeptTable, StatCache, raw_digest, sha256_file
 
@@ -16,8 +19,22 @@ _JSON = st.recursive(
 )
 
 
+@given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4))
+def test_the_order_of_keys_does_not_matter(mapping):
+    backwards = dict(reversed(mapping.items()))
+    assert digest_of(mapping) == digest_of(backwards)
+    assert json.loads(canonical_json(mapping)) == mapping
+
+
 def test_a_value_has_one_canonical_json():
     assert canonical_json({"b": [1, 2.5], "a": "é"}) == '{"a":"é","b":[1,2.5]}'.encode()
+
+
+def test_sha256_of_a_file(tmp_path):
+    path = tmp_path / "abc"
+    path.write_bytes(b"abc")
+    # The first test vector of FIPS 180-2.
+    assert sha256_file(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
 def test_the_digest_of_a_folder_covers_names_and_contents_but_no_hidden_files(tmp_path):
@@ -143,3 +160,10 @@ def test_a_cache_that_cannot_be_written_is_left_alone(tmp_path, readings):
     (tmp_path / "raw").write_text("raw")
     cache.sha256(tmp_path / "raw")
     cache.save()
+
+
+def test_artifact_digest_is_what_the_manifest_states(tmp_path):
+    (tmp_path / "MANIFEST.json").write_text('{"digest": "d1"}')
+    assert artifact_digest(tmp_path) == "d1"
+    with pytest.raises(ArtifactError, match="states no content digest"):
+        artifact_digest(tmp_path / "nowhere")

@@ -401,3 +401,11 @@ def test_a_job_of_a_stage_that_was_not_planned_runs_by_itself(library, serve):
     served = serve()
     command = library.command("join_texts", [{"spec": {"voice": {"module": "voices.loud"}}, "output": "results/x"}])
     assert subprocess.run(command, cwd=library.root, env=served.variables, check=False).returncode == 0
+
+
+def test_two_studies_have_servers_of_their_own(library, serve):
+    library.write("words.py", _PARENT)
+    one, two = serve(), serve()
+    assert one.run("one")[0] == two.run("two")[0] == 0
+    assert one.is_forked("one")
+    assert two.is_forked("two")

@@ -9,7 +9,7 @@ import pytest
 from dualread.errors import ArtifactError
 from dualread.store.batches import RECORDED, Batches, batch_files
 from dualread.store.digest import raw_digest
-from dualread.store.graph import Lineage, damages, keys_below, reachable
+from dualread.store.graph import Graph, Lineage, damages, keys_below, reachable
 from dualread.store.manifest import RECORD_NAME
 from dualread.store.place import find_key, find_target
 from dualread.store.store import Store
@@ -130,6 +130,23 @@ def test_the_tree_says_what_is_not_in_the_store(store, study):
     shutil.rmtree(store.entry(study["metrics"].key))
     lines = Stages(store).lines(study["table"].key, "table")
     assert list(lines)[-1] == f"  compute_metrics: {study['metrics'].key[:8]} is not in the store"
+
+
+def test_a_graph_keeps_what_is_behind_an_artifact_and_names_what_is_missing(store, study):
+    shutil.rmtree(store.entry(study["manifest"].key))
+    behind = Graph(store).behind([study["table"].key])
+    assert behind == {study["table"].key: study["table"], study["metrics"].key: study["metrics"]} | {
+        study["manifest"].key: None
+    }
+
+
+def test_every_input_is_reached_once(store):
+    raw = publish(store, "raw", {"a": "1"})
+    left, right = (publish(store, name, {"a": name}, inputs={"raw": raw}) for name in ("left", "right"))
+    top = publish(store, "top", {"a": "2"}, inputs={"left": left, "right": right})
+    publish(store, "other", {"a": "3"})
+    found = reachable([top.key], store)
+    assert sorted(found) == sorted(manifest.key for manifest in (raw, left, right, top))
 
 
 def test_a_missing_entry_is_reached_but_not_its_inputs(store):

@@ -55,6 +55,13 @@ def packages(layer):
     return {name.partition(".")[0] for name in layer["modules"]}
 
 
+def test_a_run_of_tables_imports_no_torch(plan_of):
+    (layer,) = plan_of(TABLE)
+    assert "polars" in packages(layer)
+    assert "torch" not in packages(layer)
+    assert len(layer["listeners"]) == 1
+
+
 def test_what_jobs_import_later_is_imported_once_as_well(plan_of):
     (grades,) = plan_of(("grade", {}))
     assert "pydantic.type_adapter" in grades["modules"]

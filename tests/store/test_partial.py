@@ -39,6 +39,12 @@ def test_there_is_no_folder_outside_the_runner():
     assert partial.directory() is None
 
 
+def test_a_stage_that_does_not_ask_leaves_no_trace(store):
+    with partial.offered(store, _ACTION):
+        pass
+    assert not store.root.exists()
+
+
 def test_the_folder_is_kept_after_a_failure_and_removed_after_success(store):
     def interrupted():
         with partial.offered(store, _ACTION):

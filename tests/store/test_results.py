@@ -75,6 +75,16 @@ def test_an_artifact_replaces_an_earlier_one(tmp_path):
     assert (first / "a").read_text() == "1"  # the link was replaced, not written through
 
 
+def test_a_damaged_file_of_equal_size_is_linked_again(tmp_path):
+    entry, manifest = _store(tmp_path, 1, a="1")
+    output = tmp_path / "x"
+    link(entry, manifest, output)
+    (output / "a").unlink()
+    (output / "a").write_text("2")
+    link(entry, manifest, output)
+    assert (output / "a").read_text() == "1"
+
+
 def test_artifacts_below_and_users_files_are_left_alone(tmp_path, capsys):
     entry, manifest = _store(tmp_path, 1, a="1")
     output = tmp_path / "metrics"
@@ -117,6 +127,13 @@ def test_a_link_that_fails_half_way_leaves_no_manifest(tmp_path, monkeypatch):
     with pytest.raises(ArtifactError, match="cannot write the result here"):
         link(second, second_manifest, output)
     assert not (output / "MANIFEST.json").exists()
+
+
+def test_something_in_place_of_the_output_is_reported(tmp_path):
+    entry, manifest = _store(tmp_path, 1, a="1")
+    (tmp_path / "x").write_text("a file")
+    with pytest.raises(ArtifactError, match=r"/x: cannot write the result here.*is safe in"):
+        link(entry, manifest, tmp_path / "x")
 
 
 @pytest.fixture
@@ -242,6 +259,13 @@ def test_a_file_is_linked_again_only_from_a_whole_entry(store, key, output, tmp_
     repair(tmp_path / "results", store)
     assert f"To have it now, run `snakemake --cores 1 {output / MANIFEST_NAME}`" in capsys.readouterr().err
     assert [path.name for path in output.iterdir()] == []
+
+
+def test_a_broken_manifest_is_reported(store, output, tmp_path, capsys):
+    (output / MANIFEST_NAME).write_text("{")
+    repair(tmp_path / "results", store)
+    assert f"{output / MANIFEST_NAME}: not a manifest" in capsys.readouterr().err
+    assert not (output / MANIFEST_NAME).exists()
 
 
 def test_an_intact_result_restores_its_missing_entry(store, key, output, tmp_path, capsys):

@@ -161,6 +161,15 @@ def test_a_damaged_input_is_refused_and_then_recomputed(library):
     assert path.read_text() == "Hello"
 
 
+def test_a_missing_input_is_reported(library):
+    entry = {"spec": {"voice": {"module": "voices.loud"}}, "output": "results/study/joined"}
+    done = library.run("join_texts", [entry], raw="nowhere.txt", made="results/study/gone/MANIFEST.json")
+    assert done.returncode == 1
+    assert "input raw: nowhere.txt: no such file or folder" in done.stderr
+    done = library.run("join_texts", [entry], made="results/study/gone/MANIFEST.json")
+    assert "results/study/gone/MANIFEST.json: cannot be read" in done.stderr
+
+
 def test_an_unexpected_error_keeps_its_traceback_and_leaves_nothing(library):
     library.edit("words.py", "text.strip()", "text.no_such_method()")
     done = library.run("write_text", [_TEXT])
@@ -177,7 +186,8 @@ def test_a_failure_of_the_machine_is_not_called_a_bug(library, error):
     done = library.run("write_text", [_TEXT])
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert "The machine or its file system failed, or a resource limit was reached." in last
+    assert "The machine or its file system failed, or a resource limit was reached. " in last
+    assert "Finished entries are safe." in last
     assert "bug" not in last
 
 
@@ -341,7 +351,16 @@ def test_a_package_upgraded_while_a_job_runs_is_not_stored_under_the_key_of_anot
     process = _started(library)
     _install(library, "2.0", 2)
     said = _ended(library, process, code=1)
-    assert "odd (1.0, now 2.0): replaced while write_text ran, so its result has no key" in said
+    assert "odd (1.0, now 2.0): replaced while write_text ran, so its result cannot be stored under any key" in said
+
+
+def test_editing_code_after_it_was_imported_does_no_harm(library):
+    library.write("words.py", _SLOW)
+    process = _started(library)
+    library.edit("words.py", "return text", "return text + '!'")
+    _ended(library, process)
+    assert "computed" in library.run("write_text", [_TEXT]).stderr  # the edited code has another key
+    assert (library.root / "results/study/text/text.txt").read_text() == "Hello!"
 
 
 def test_a_raw_input_that_changes_while_it_is_read_is_refused(library):

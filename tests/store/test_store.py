@@ -31,6 +31,26 @@ def store(tmp_path):
     return Store(tmp_path / "store")
 
 
+def test_a_published_entry_is_found(store):
+    assert store.lookup(_ACTION.key) is None
+    manifest = _publish(store)
+    assert store.lookup(_ACTION.key) == manifest
+    assert list(store.stored_keys()) == [_ACTION.key]
+    assert store.record(_ACTION.key) == {"seconds": 1.0}
+    assert store.entry(_ACTION.key) == store.root / _ACTION.key[:2] / _ACTION.key
+
+
+def test_keys_are_listed_by_their_start_and_a_path_is_the_start_of_none(store):
+    assert list(store.stored_keys()) == []
+    key = _publish(store).key
+    (store.root / key[:2] / "note").write_text("no key")
+    (store.root / "ab").write_text("no folder")
+    for start in ("", key[0], key[:2], key[:9], key):
+        assert list(store.stored_keys(start)) == [key]
+    for start in (f"{key}0", "/etc/passwd", "./results", "..", "?", "*", "**", "\0"):
+        assert list(store.stored_keys(start)) == []
+
+
 def test_others_can_read_the_store_whatever_the_writers_umask_is(store):
     before = os.umask(0o077)
     try:
@@ -90,6 +110,15 @@ def test_a_temporarily_unreadable_file_is_not_called_damaged(store, number):
         list(manifest.wrong_bytes(store.entry(_ACTION.key), sha256))
 
 
+def test_an_entry_under_the_wrong_key_is_damaged(store, capsys):
+    _publish(store)
+    other = "0" * 64
+    store.entry(other).parent.mkdir()
+    store.entry(_ACTION.key).rename(store.entry(other))
+    assert store.lookup(other) is None
+    assert f"{store.entry(other)}: holds the entry {_ACTION.key[:8]}" in capsys.readouterr().err
+
+
 def test_a_second_result_with_the_same_bytes_is_dropped_silently(store, capsys):
     first = _publish(store)
     assert _publish(store) == first
@@ -132,6 +161,18 @@ def test_scratch_directories_of_ended_processes_are_removed_and_others_kept(stor
         (store.root / "tmp" / name / "half").touch()
     store.remove_stale()
     assert {path.name for path in (store.root / "tmp").iterdir()} == {names["mine"], names["elsewhere"]}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_read_only_store_still_serves_hits(store):
+    manifest = _publish(store)
+    store.root.chmod(0o555)
+    try:
+        assert store.lookup(_ACTION.key) == manifest
+        with pytest.raises(ArtifactError, match="cannot write into the store"):
+            _publish(Store(store.root / "inner"))
+    finally:
+        store.root.chmod(0o755)
 
 
 def test_a_full_disk_is_reported_and_leaves_nothing(store, monkeypatch):

@@ -134,7 +134,7 @@ def test_who_cannot_write_is_told_where_and_what_its_owner_does(folder, store, u
     assert as_user(A, umask, run_of(store, folder / "a/results/small/graded"))[0]
     ok, said = as_user(B, umask, run_of(store, folder / "b/results/small/graded"))
     assert not ok
-    assert "cannot write to, such as " in said
+    assert "cannot write to: " in said
     assert f"(of {A}, group {GROUP}, mode 755)" in said
     assert f"find {store.root} -type d -exec chmod g+rwxs {{}} +" in said
     for path in (store.root, *store.root.rglob("*")):  # as the remedy says
@@ -199,4 +199,4 @@ def test_a_training_of_one_is_not_resumed_by_the_other_while_it_runs(folder, sto
 def test_another_group_is_refused(folder, store):
     ok, said = as_user(B, 0o022, run_of(store, folder / "b/results/small/graded"), group=ALONE)
     assert not ok
-    assert "folders that you cannot write to" in said
+    assert "the store has folders that you cannot write to" in said

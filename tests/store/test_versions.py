@@ -32,6 +32,11 @@ def test_versions_are_public_and_named_by_distribution(installed):
     assert found == {"torch": "2.13.0", "pillow": "13.0.0", "scikit-learn": "1.9.1", "odd-name": "3.0"}
 
 
+def test_all_distributions_are_not_searched_for_a_package_that_is_not_there(installed):
+    public_versions(["vllm"])
+    assert module._providers.cache_info().misses == 0
+
+
 def test_a_package_that_was_upgraded_or_removed_is_named_with_both_versions(installed):
     versions = public_versions({"torch", "PIL", "odd", "vllm"})
     assert replaced(versions) == []

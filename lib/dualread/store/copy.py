@@ -1,5 +1,8 @@
 """Copy entries from one store to another, and keep a study's tables by their keys.
 
+Each entry is verified byte by byte and published with one rename. Several machines may copy into one store and run from
+it at the same time: an entry appears as a whole or not at all.
+
 results.lock has the key and digest of every artifact of a study, so that its tables can be restored without computing.
 It has one line per target, sorted, so that two locks can be compared line by line:
 
@@ -96,13 +99,13 @@ def read_lock(path: Path) -> Lock:
     try:
         document = read_json(path)
         lock = Lock(study=document["study"], targets=document["targets"], selection=document.get("selection"))
-        if document["format"] != _FORMAT or not all({"key", "digest"} <= set(row) for row in lock.targets.values()):
-            raise ValueError("another format")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(
-            f"{path}: not a {LOCK_NAME} of format {_FORMAT} that can be read ({error!r}). The workflow writes one when"
-            " it ends."
-        ) from error
+        valid = document["format"] == _FORMAT and all({"key", "digest"} <= set(row) for row in lock.targets.values())
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror}). Expected a {LOCK_NAME}.") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(f"{path}: not a {LOCK_NAME} ({error!r}). The workflow writes one when it ends.") from error
+    if not valid:
+        raise ArtifactError(f"{path}: not a {LOCK_NAME} of format {_FORMAT}. The workflow writes one when it ends.")
     return lock
 
 
@@ -121,7 +124,10 @@ def write_lock(folder: Path, store: Store, *, outdated: Collection[str] = (), se
 
 
 def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
-    """Link the locked artifacts that `store` holds to `root`/results and copy tables and figures; yield messages."""
+    """Link the locked artifacts that `store` holds to `root`/results and copy tables and figures; yield messages.
+
+    Nothing is computed, and keys are not compared with those of the present code.
+    """
     folder = root / "results" / lock.study
     # Snakemake would take the restored artifacts for those of another lock.
     if content(folder / LOCK_NAME) != lock.to_text().encode() and next(artifacts_below(folder, store), None):

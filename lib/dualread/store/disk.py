@@ -22,6 +22,7 @@ _NOTHING_FREE = 2**16  # bytes
 _NO_HARD_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 _FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
 _OF_GROUP = stat.S_IWGRP | stat.S_ISGID  # with the second, the folders in a folder have its group
+_NAMED = 3
 _HOW = 'docs/cluster.md, "Share a store"'
 
 
@@ -95,10 +96,11 @@ def check_writable(root: Path) -> None:
         folders = [root]
     closed = [folder for folder in folders if not os.access(folder, os.R_OK | os.W_OK | os.X_OK)]
     if closed and not (os.access(root, os.R_OK) and os.statvfs(root).f_flag & os.ST_RDONLY):
+        more = f" and {len(closed) - _NAMED} more" if len(closed) > _NAMED else ""
+        named = f"{', '.join(map(described, closed[:_NAMED]))}{more}"
         raise ArtifactError(
-            f"{root}: the store has {len(closed)} folders that you cannot write to, such as {described(closed[0])}."
-            " Without that, you can neither add results nor register yours, which `dualread gc` of others would then"
-            f" remove. {remedy(root)}"
+            f"{root}: the store has folders that you cannot write to: {named}. Without that, you can neither add"
+            f" results nor register yours, which `dualread gc` of others would then remove. {remedy(root)}"
         )
 
 

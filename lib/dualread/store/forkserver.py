@@ -1,9 +1,10 @@
 """The processes that import the heavy packages once and fork the jobs (`forked` asks them for it).
 
 `layers` starts this file as a program, with a plan on its standard input. It imports packages and nothing of dualread:
-every child imports the library afresh, so that the code of a result is the code of its key. Each layer of packages has
-a process of its own, forked from the one before it, which forks the jobs of its stages, passes signals on to them, and
-tells how they end.
+every child imports the library afresh, so that the code of a result is the code of its key. A job stops if a package
+was replaced since the run was planned (`runner.check_plan`), so those that were imported here are the right ones. Each
+layer of packages has a process of its own, forked from the one before it, which forks the jobs of its stages, passes
+signals on to them, and tells how they end.
 
 They end with Snakemake's process, which holds the other end of standard input open. A child dies with the process that
 forked it. The sockets have names in memory only (Linux's abstract names), so nothing can be left behind on a disk.
@@ -12,10 +13,10 @@ forked it. The sockets have names in memory only (Linux's abstract names), so no
 import atexit
 import contextlib
 import ctypes
-import functools
 import gc
 import importlib
 import json
+import mmap
 import os
 import resource
 import select
@@ -36,6 +37,7 @@ _PDEATHSIG = 1  # of prctl(2)
 _MOST_FILES = min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0]) - 6
 _LIBC = ctypes.CDLL(None)
 _ENVIRONMENT = dict(os.environ)  # before packages add to it
+_HAS_WARNED = mmap.mmap(-1, 1)  # which all processes share
 # Blocked in the servers: sent to a whole group, they are for the jobs, and `forked` passes them on. A child takes them
 # when it has handlers.
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -148,18 +150,14 @@ def _fork_job(connection: socket.socket, jobs: _Jobs, others: list[socket.socket
 
 
 def _has_environment(environment: dict[str, str]) -> bool:
-    """Return whether packages that are imported here are as a job with this environment would have them."""
+    """Return whether packages that are imported here are as a job would have them; say once if not."""
     names = (environment.keys() | _ENVIRONMENT.keys()) - _PER_JOB
     different = sorted(name for name in names if environment.get(name) != _ENVIRONMENT.get(name))
-    if different:
-        _warn(", ".join(different))
+    if different and not _HAS_WARNED[0]:
+        _HAS_WARNED[0] = 1
+        reason = f"these variables are not what they were when the run began: {', '.join(different)}"
+        print(f"jobs are not forked, and each imports its packages: {reason}", file=sys.stderr, flush=True)
     return not different
-
-
-@functools.cache  # once is enough
-def _warn(names: str) -> None:
-    reason = f"these variables are not what they were when the run began: {names}"
-    print(f"jobs are not forked, and each imports its packages: {reason}", file=sys.stderr, flush=True)
 
 
 def _fork() -> int:

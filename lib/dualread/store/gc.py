@@ -56,7 +56,7 @@ def leftovers(
     """Yield what no study in the `results` folders and in the registered folders needs; change nothing.
 
     What `locks` name is needed as well; registered folders that are `lost` are ignored. With `batches`, those of
-    entries that are needed are listed, too.
+    entries that are needed are listed, too: no entry is made from them again.
     """
     wanted = {key for lock in locks for key in read_lock(lock).target_keys}
     known = [root.folder for root in registered(store) if root not in lost]

@@ -42,7 +42,7 @@ def artifacts_below(
 ) -> Iterator[Path]:
     """Yield the directory of every artifact below `folder`, sorted, without those of a store in it.
 
-    A folder that cannot be read counts as empty, after a call of `unreadable`.
+    `unreadable` is called with the error if a folder cannot be read; without it, such a folder counts as empty.
     """
     root = store.root.resolve()
     for parent, folders, files in os.walk(folder, onerror=unreadable):

@@ -68,9 +68,9 @@ def parse_job(text: str) -> tuple[Store, list[Entry]]:
 
 def _check_keys(value: Any, required: set[str], optional: set[str], where: str) -> None:
     if not isinstance(value, dict) or not required <= set(value) <= required | optional:
-        has = sorted(value) if isinstance(value, dict) else value
+        keys = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
         wanted = ", ".join((*sorted(required), *(f"[{name}]" for name in sorted(optional))))
-        raise ConfigError(f"{where}: has {has!r}; expected {wanted}. See python -m dualread.store.run --help.")
+        raise ConfigError(f"{where}: has {keys}; expected {wanted}. See python -m dualread.store.run --help.")
 
 
 def write_planned(folder: Path, recipes: Mapping[str, str]) -> float:

@@ -1,7 +1,8 @@
 """The key of a result: a digest of everything that can change it, by which the store finds it.
 
 An edit that reaches none of its fields computes nothing again, and an edit that is taken back finds what was there
-before it. Machine, time and paths are no fields. Next: `dualread.store.store`, which finds the entry of a key.
+before it. Machine, time and paths are no fields: they are recorded, and change no result. `dualread explain --why`
+shows in which fields two results of one output differ. Next: `dualread.store.store`, which finds the entry of a key.
 """
 
 import importlib.metadata
@@ -52,7 +53,8 @@ class Action:
 def public_versions(packages: Iterable[str]) -> dict[str, str]:
     """Return {distribution: version, or "not installed"} of the importable top-level names `packages`.
 
-    Local labels are cut off (`2.13.0+cpu` becomes `2.13.0`), so that a laptop finds entries that a cluster computed.
+    Local labels are cut off (`2.13.0+cpu` becomes `2.13.0`), so that a laptop finds entries that a cluster computed. A
+    package that is not installed counts, since the stage may import it in a branch that does not run here.
     """
     return {name: version for package in sorted(packages) for name, version in _versions(package)}
 

@@ -42,8 +42,8 @@ def start_forkserver(
 ) -> None:
     """Start the processes that fork the jobs of a run (stage and file), and let `forked` know their address.
 
-    They end when this process ends. A job with other variables than `environment`, besides those of this process, is
-    not forked. An entry that `is_found` in the store needs no packages.
+    They end when this process ends. They need Linux. A job with other variables than `environment`, besides those of
+    this process, is not forked. An entry that `is_found` in the store needs no packages.
     """
     stages: dict[str, set[str]] = {}  # the modules, or names in them, that each may import
     for stage, file in jobs:

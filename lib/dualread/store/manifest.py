@@ -62,11 +62,15 @@ class Manifest:
         }
         return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
-    def wrong_bytes(self, directory: Path, sha256: Callable[[Path], str] | None = sha256_file) -> Iterator[str]:
-        """Yield one sentence per file under `directory` that is missing or has other bytes.
+    def wrong_sizes(self, directory: Path) -> Iterator[str]:
+        """Yield one sentence per file under `directory` that is missing or has the wrong size; read no contents."""
+        return self._problems(directory, None)
 
-        Without `sha256`, only the sizes of files are compared.
-        """
+    def wrong_bytes(self, directory: Path, sha256: Callable[[Path], str] = sha256_file) -> Iterator[str]:
+        """Yield one sentence per file under `directory` that is missing or has the wrong contents; read all files."""
+        return self._problems(directory, sha256)
+
+    def _problems(self, directory: Path, sha256: Callable[[Path], str] | None) -> Iterator[str]:
         for name, expected in self.files.items():
             path, reading = directory / name, False
             try:
@@ -110,14 +114,16 @@ def read_manifest(path: Path) -> Manifest:
             input_keys=document["input_keys"],
             place=document.get("place"),
         )
-        if (document["format"], document["key"], document["digest"]) != (_FORMAT, manifest.key, manifest.digest):
-            raise ValueError("the format, key or digest does not match the contents")
-        _check_types(manifest)
+        stated = document["format"], document["key"], document["digest"]
+        if agrees := stated == (_FORMAT, manifest.key, manifest.digest):
+            _check_types(manifest)
     except OSError as error:
         _raise_if_temporary(path, error)
         raise ArtifactError(f"{path}: cannot be read ({error.strerror}). {advice}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
         raise ArtifactError(f"{path}: not a manifest of format {_FORMAT} ({error!r}). {advice}") from error
+    if not agrees:
+        raise ArtifactError(f"{path}: the format, key or digest does not match the contents. {advice}")
     return manifest
 
 
@@ -146,3 +152,13 @@ def artifact_directory(path: Path) -> Path | None:
     if path.name == MANIFEST_NAME:
         return path.parent
     return path if (path / MANIFEST_NAME).is_file() else None
+
+
+def beside(path: Path) -> list[str]:
+    """Return the existing paths that differ from `path` only in its first missing part, as alternatives to offer."""
+    missing = next(part for part in (*reversed(path.parents), path) if not part.exists())
+    rest = path.relative_to(missing)
+    try:
+        return [str(there / rest) for there in missing.parent.iterdir() if (there / rest).exists()]
+    except OSError:  # the parent is a file, or may not be listed
+        return []

@@ -23,7 +23,7 @@ from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.progress import say
 from dualread.store.digest import content, read_json, read_mapping, replace_text
 from dualread.store.disk import described, make_folder, remedy
-from dualread.store.manifest import Manifest, artifact_directory, read_manifest
+from dualread.store.manifest import Manifest, artifact_directory, beside, read_manifest
 from dualread.store.record import HOST
 from dualread.store.store import Store
 
@@ -118,9 +118,7 @@ def find_target(target: str, store: Store) -> Target:
     """Resolve a TARGET of the command line: an artifact, one of its files, a copied table, or the start of a key."""
     path, copy = Path(target), None
     if not path.exists():
-        missing = next(part for part in (*reversed(path.parents), path) if not part.exists())
-        others = (other / path.relative_to(missing) for other in missing.parent.glob("*"))
-        key = find_key(target, store, near=[str(other) for other in others if other.exists()])
+        key = find_key(target, store, near=beside(path))
         return Target(directory=store.entry(key), manifest=store.manifest(key))
     directory = artifact_directory(path) or (artifact_directory(path.parent) if path.is_file() else None)
     if directory is None:
@@ -141,13 +139,15 @@ def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
 
 def _table_source(path: Path) -> Path:
     """Return the directory of the artifact that a table in tables/ is a copy of; its .tex names the study in line 1."""
-    folder = path.absolute().parent.parent / "results" / (marked_study(path) or "") / "tables"
-    for directory in (folder / path.stem, folder):
-        if marked_study(path) is not None and artifact_directory(directory) is not None:
-            return directory
+    if (study := marked_study(path)) is not None:
+        folder = path.absolute().parent.parent / "results" / study / "tables"
+        for directory in (folder / path.stem, folder):
+            if artifact_directory(directory) is not None:
+                return directory
+        raise ArtifactError(f"{path}: its study {study!r} has no tables in {folder}. Run the study first.")
     raise ArtifactError(
-        f"{path}: is neither an artifact (no {MANIFEST_NAME}) nor a table whose first line is '{STUDY_MARK}NAME', with"
-        " the tables of this study in results/NAME. Give a table, an artifact's directory, or the start of a key."
+        f"{path}: is neither an artifact (no {MANIFEST_NAME}) nor a table whose first line is '{STUDY_MARK}NAME'."
+        " Give a table, an artifact's directory, or the start of a key."
     )
 
 
@@ -197,13 +197,14 @@ def register(results: Path, store: Store) -> None:
             make_folder(file.parent, store.root)
             replace_text(file, text)
     except OSError as error:
-        unregistered = (
-            f"{store.root}: {folder} cannot be registered there ({error.strerror}), so `dualread gc` of others would"
-            " remove what it needs"
-        )
+        unregistered = f"{store.root}: {folder} cannot be registered there ({error.strerror})"
         if error.errno in (errno.EACCES, errno.EPERM):
-            raise ArtifactError(f"{unregistered}. {described(file.parent)}. {remedy(store.root)}") from error
-        say(f"warning: {unregistered}")  # a read-only or a full disk: nothing is computed, what the store has is used
+            raise ArtifactError(
+                f"{unregistered}, so `dualread gc` of others would remove what it needs. {described(file.parent)}."
+                f" {remedy(store.root)}"
+            ) from error
+        # A read-only or a full disk: nothing is computed, and what the store has is used.
+        say(f"warning: {unregistered}; where the store can be written to, `dualread gc` does not know this folder")
 
 
 def registered(store: Store) -> list[Root]:

@@ -113,7 +113,8 @@ def repair(results: Path, store: Store) -> dict[str, Manifest]:
         entry = store.entry(manifest.key)
         if not os.path.lexists(entry):
             with contextlib.suppress(OSError, ArtifactError):  # the store may be read-only, or full
-                returned += [entry] if store.take(manifest, path.parent, link=True) is None else []
+                if store.take(manifest, path.parent, link=True) is None:
+                    returned.append(entry)
     cache.save()
     if returned:
         say(f"warning: the store lacked {len(returned):,} entries, such as {returned[0]}; restored from {results}")
@@ -165,7 +166,9 @@ def _checked(path: Path, store: Store, cache: StatCache) -> tuple[Manifest | Non
 
 def _linked_again(manifest: Manifest, path: Path, store: Store) -> bool:
     """Link a damaged artifact again if the store has the same files; return whether that succeeded."""
-    written = path.stat().st_mtime_ns  # which MANIFEST.json keeps, so that nothing runs again for a repair
+    # Snakemake does not make an artifact again that nothing needs for now, such as the reader behind finished tables.
+    # MANIFEST.json keeps its time, so that nothing runs again for a repair.
+    written = path.stat().st_mtime_ns
     try:
         if store.lookup(manifest.key) != manifest:
             return False

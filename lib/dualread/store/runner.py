@@ -131,8 +131,10 @@ class Runner:
     ) -> tuple[Manifest, str]:
         def confirm() -> None:
             if changed := replaced(action.packages):
-                named = f"{', '.join(changed)}: replaced while {self._stage} ran"
-                raise ArtifactError(f"{named}, so its result has no key. Run the same command again.")
+                raise ArtifactError(
+                    f"{', '.join(changed)}: replaced while {self._stage} ran, so its result cannot be stored under any"
+                    " key. Run the same command again."
+                )
             for name, item in inputs.items():  # a later run may make one again while this job outlives its own
                 self._confirm(name, item)
 

@@ -130,8 +130,6 @@ def as_names(value: Any, key: str) -> Sequence[str]:
 # Digests are those of Python 3.11, so that they can be compared between Pythons: 3.13 leaves out empty lists unless it
 # is told not to, which before 3.13 is no argument.
 _DUMP: dict[str, Any] = {"show_empty": True} if sys.version_info >= (3, 13) else {}
-
-
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -290,7 +288,7 @@ def _strip(tree: ast.Module) -> None:
     # Without the version, a release does not retrain an actor.
     tree.body = [node for node in tree.body if not _assigns(node, "__version__")]
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and (dotted(node.test) or "").rpartition(".")[2] == "TYPE_CHECKING":
+        if isinstance(node, ast.If) and getattr(node.test, "attr", getattr(node.test, "id", "")) == "TYPE_CHECKING":
             node.body, node.test = [ast.Pass()], ast.Constant(False)
         if isinstance(node, (ast.Module, *_DEFINING)):
             node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]

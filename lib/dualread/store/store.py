@@ -9,7 +9,6 @@ An entry then appears below results/ (`dualread.store.results`), where its MANIF
 
 import contextlib
 import errno
-import glob
 import json
 import os
 import shutil
@@ -65,7 +64,7 @@ class Store:
             return None
         try:
             manifest = self.manifest(key)
-            problems = list(manifest.wrong_bytes(directory, sha256=None))
+            problems = list(manifest.wrong_sizes(directory))
         except ArtifactError as error:
             problems, manifest = [str(error)], None
         if not problems:
@@ -79,10 +78,10 @@ class Store:
 
     def stored_keys(self, start: str = "") -> Iterator[str]:
         """Yield the keys of all entries that begin with `start`, sorted."""
-        folders = self.root.glob(f"{glob.escape(start[:2])}{'?' * (2 - len(start))}")
-        for folder in sorted(folder for folder in folders if folder.is_dir()):
-            names = (name for name in sorted(os.listdir(folder)) if len(name) == 64)
-            yield from (name for name in names if name.startswith(folder.name) and name.startswith(start))
+        for folder in _names(self.root):
+            if len(folder) == 2 and folder.startswith(start[:2]):
+                keys = (name for name in _names(self.root / folder) if len(name) == 64 and name.startswith(folder))
+                yield from (key for key in keys if key.startswith(start))
 
     @contextlib.contextmanager
     def scratch(self, key: str) -> Iterator[Path]:
@@ -177,3 +176,10 @@ class Store:
             pid = directory.name.split(".")[2]
             if pid.isdecimal() and not is_alive(int(pid)):
                 shutil.rmtree(directory, ignore_errors=True)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []

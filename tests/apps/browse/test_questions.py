@@ -53,7 +53,7 @@ def test_a_page_is_the_same_bytes_twice_and_holds_texts_as_data(folder):
 
 def test_what_the_study_lacks_is_named(folder, tmp_path, monkeypatch):
     for arguments, says in (
-        ({"split": "train"}, "Known: mine/test"),
+        ({"split": "train"}, "it has test"),
         ({"split": "test", "datasets": ["mien"]}, "Did you mean 'mine'"),
         ({"split": "test", "skip": 3}, r"--skip 3: .* has 3 such questions"),
     ):

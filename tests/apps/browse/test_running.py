@@ -12,6 +12,7 @@ from PIL import Image
 from dualread.apps.browse.page import collect, render, trainings
 from dualread.apps.main import main
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.errors import ArtifactError
 from dualread.progress import NotedStep, note_steps
 from dualread.reporting.figures import training
 from dualread.schema.columns import TRAIN_LOG
@@ -143,3 +144,10 @@ def test_actors_without_a_color_are_named(folder, drawn):
         run(folder, name)
     assert trainings(folder)["sentences"][-1] == "Not drawn, because there are no more colors: h, i."
     assert [actor.name for actor in drawn[0][1].actors] == list("abcdefg")
+
+
+def test_a_folder_without_answers_and_trainings_is_refused(folder):
+    (folder / "manifests/mine/test").mkdir(parents=True)
+    (folder / "manifests/mine/test/MANIFEST.json").write_text("{}")
+    with pytest.raises(ArtifactError, match="no predictions in it, and no training"):
+        collect(folder, split="test")

@@ -105,6 +105,20 @@ def test_one_table_per_split_needs_no_options(new, tmp_path):
     assert load([out], ROOT).datasets["mine"].settings == {}
 
 
+def test_a_column_that_may_hold_ids_is_offered(new, tmp_path):
+    rows = [{**row, "QID": f"q{k}", "index": k} for k, row in enumerate(golds("a", "b", "c"))]
+    folder = _tables(tmp_path / "q", *rows)
+    said = new(folder)[1].splitlines()
+    assert "ids are digests of the rows; --columns id=QID takes those of the table" in said
+    (tmp_path / "mine.yaml").unlink()
+    code, said, out = new(folder, "--columns", "id=QID")
+    assert code == 0
+    assert "ids are digests" not in said
+    assert load([out], ROOT).datasets["mine"].settings["columns"] == {"id": "QID"}
+    (tmp_path / "mine.yaml").unlink()
+    assert "ids are digests" not in new(_tables(folder, *({**row, "id": row["QID"]} for row in rows)))[1]
+
+
 def test_tables_of_other_names_are_named(new, tmp_path):
     (tmp_path / "q/data").mkdir(parents=True)
     for split in ("train", "val", "test"):
@@ -135,7 +149,7 @@ def test_a_data_set_of_the_hub_is_copied_into_a_folder(new, tmp_path, monkeypatc
 
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda self, name, revision: Info())
     monkeypatch.setattr(huggingface_hub, "snapshot_download", copied)
-    assert "and no other needs --download FOLDER" in new("hf://me/mine")[1]
+    assert "say where to copy it to: --download FOLDER" in new("hf://me/mine")[1]
     options = ["--download", str(tmp_path / "copy"), "--files", "rows=export.csv", *EXPORT, *SHARES]
     code, _, out = new("hf://me/mine@main", *options)
     assert code == 0
@@ -149,12 +163,12 @@ def test_nothing_is_guessed_or_written(new, tmp_path):
         ([], "no column question, reference_answers, image. Found: Bild, Frage, Antwort, Arzt. If this is meant, add:"
          " --columns question=Frage reference_answers=Antwort image=Bild"),
         (EXPORT, "no column `split` says which are for training. Add --shares train=.6"),
-        ([*EXPORT, "--shares", "train=.6", "validation=.2", "test=.3"], "which add up to 1 and draw the splits"),
+        ([*EXPORT, "--shares", "train=.6", "validation=.2", "test=.3"], "--shares: they add up to 1.1, expected 1."),
         ([*EXPORT, "--shares", "train=x"], "--shares train=x: could not convert string to float: 'x'"),
         ([*EXPORT[:-1], "image"], "--columns image: expected NAME=VALUE."),
         ([*EXPORT, "image=Arzt"], "--columns image=Arzt: image=Bild is there, too. Give each name once."),
         ([*EXPORT[:-1], "image=Bidl", *SHARES], "no column 'Bidl', which settings.columns.image names"),
-        (["--download", "x"], "and no other needs --download FOLDER"),
+        (["--download", "x"], "is not on the hub"),
     ]:  # fmt: skip
         code, said, out = new(table, *options)
         assert (code, len(said.splitlines())) == (1, 1)

@@ -45,8 +45,8 @@ _DOTS_PER_INCH = 150
 def render(content: Mapping[str, Any]) -> str:
     """Return the page that shows what `collect` returned.
 
-    The policy in its head names the digests of its script and style sheet: no other script runs, and no request leaves
-    the page, whatever a question or a completion contains.
+    The security policy in the page's head names the digests of its script and style sheet: no other script runs, and no
+    request leaves the page, whatever a question or a completion contains.
     """
     files = (_SHARED / "colors.css", _SHARED / "elements.css", _FOLDER / "browse.css", _FOLDER / "browse.js")
     *styles, script = (path.read_text(encoding="utf-8") for path in files)
@@ -134,11 +134,15 @@ def _chosen(study: Path, split: str, datasets: list[str] | None) -> list[str]:
     """Return the data sets that are shown, or refuse a split or a data set that the study does not have."""
     places = [path.parts[-3:-1] for path in _finished(study, "manifests", 2)]
     having = [dataset for dataset, its_split in places if its_split == split]
-    for name in datasets or having or [""]:
+    if not having:
+        known = sorted({its_split for _, its_split in places})
+        raise ConfigError(
+            f"--split {split}: {study} has no questions of this split;"
+            f" {'it has ' + ', '.join(known) if known else 'it is not the results folder of a study'}."
+        )
+    for name in datasets or ():
         if name not in having:
-            known = ", ".join(map("/".join, places)) or "none, it is not the results folder of a study"
-            meant = f"{known}.{did_you_mean(name, having)}"
-            raise ConfigError(f"--dataset {name} --split {split}: {study} has no such questions. Known: {meant}")
+            raise ConfigError(f"--dataset {name}: {study} has no such data set.{did_you_mean(name, having)}")
     return datasets or having
 
 
@@ -154,10 +158,9 @@ def _questions(
     folder, pairs = (study / kind / dataset / split for kind in ("manifests", "pairs"))
     donors: dict[str, str] = {}
     if (pairs / MANIFEST_NAME).exists():
-        donors = dict(read_table(pairs / "pairs.parquet", PAIRS).select("sample_id", "donor_sample_id").iter_rows())
-    lending = manifest.filter(
-        pl.col("sample_id").is_in([donors[name] for name in shown["sample_id"] if name in donors])
-    )
+        table = read_table(pairs / "pairs.parquet", PAIRS).join(shown, on="sample_id", how="semi")
+        donors = dict(table.select("sample_id", "donor_sample_id").iter_rows())
+    lending = manifest.filter(pl.col("sample_id").is_in(list(donors.values())))
     rows = {row["sample_id"]: row for row in lending.iter_rows(named=True)}
 
     def images(row: Mapping[str, Any]) -> list[int]:
@@ -177,15 +180,17 @@ def _run(
     study: Path, backbone: str, seed: int, runs: list[tuple[str, ...]], places: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return the answers and confidences of the actors of one seed, and of those that have none."""
-    of_run = [run for run in runs if run[0] == backbone and int(run[2]) in (0, seed)]
-    actors = {actor: "/".join((backbone, actor, actor_seed)) for _, actor, actor_seed, _ in of_run}
+    shown = [run for run in runs if run[0] == backbone and int(run[2]) in (0, seed)]
+    # Runs are sorted, so that this seed of an actor, if it has both, takes the place of "0".
+    actors = {actor: "/".join((backbone, actor, actor_seed)) for _, actor, actor_seed, _ in shown}
     return {
         "backbone": backbone,
         "seed": seed,
         "actors": {actor: _answers(study, run, places) for actor, run in actors.items()},
         "methods": {
             method: {"actor": actor, **_confidences(study / "predictions" / actors[actor] / method, places)}
-            for _, actor, _, method in of_run
+            for _, actor, actor_seed, method in shown
+            if actors[actor] == "/".join((backbone, actor, actor_seed))
         },
     }
 
@@ -226,7 +231,8 @@ def _confidences(folder: Path, places: Mapping[str, int]) -> dict[str, Any]:
     columns = ("sample_id", "condition", "confidence", "imputed")
     for sample_id, side, confidence, is_imputed in predictions.select(columns).iter_rows():
         by_side[side][places[sample_id]] = confidence
-        imputed[side] += [places[sample_id]] if is_imputed else []
+        if is_imputed:
+            imputed[side].append(places[sample_id])
     claims = table.filter(question_of(pl.col("sample_id")).is_in(list(places)) & ~shown)
     of_claims = {
         side: dict(claims.filter(condition=condition).select("sample_id", "confidence").iter_rows())
@@ -264,8 +270,8 @@ def trainings(study: Path, *, all_ended: bool = False) -> dict[str, Any] | None:
             sentences.append(_sentence(run, running[run], time.time() - written))
     if not running and not all_ended:
         return None
-    left = {run: path.with_name("train_log.parquet") for run, path in ended.items() if run not in running}
-    logs = {run: read_table(path, TRAIN_LOG) for run, path in left.items()}
+    tables = {run: path.with_name("train_log.parquet") for run, path in ended.items() if run not in running}
+    logs = {run: read_table(path, TRAIN_LOG) for run, path in tables.items()}
     logs = {run: log for run, log in logs.items() if "reward" in log["name"]}  # a base has none
     for run, steps in running.items():
         values = [(step.step, *named) for step in steps for named in step.values.items()]

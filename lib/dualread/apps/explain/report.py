@@ -165,8 +165,9 @@ class Chain(Lineage):
     def _held(self, manifest: Manifest) -> str:
         """Return the rows of an artifact's table, or the digest of its weights, or else what its stage said of it."""
         tables = [name for name in manifest.files if name.endswith(".parquet")]
-        for weights in (name for name in manifest.files if name.endswith("model.safetensors")):
-            return f"{weights} {manifest.files[weights]['sha256'][:8]}  "
+        weights = [name for name in manifest.files if name.endswith("model.safetensors")]
+        if weights:
+            return f"{weights[0]} {manifest.files[weights[0]]['sha256'][:8]}  "
         if len(tables) == 1:
             return f"{count_rows(self.store.entry(manifest.key) / tables[0]):,} rows  "
         return f"{summary}  " if (summary := self.record(manifest.key).get("summary")) else ""

@@ -52,9 +52,9 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"{wanted}: no such table. Known: {', '.join(known)}.{did_you_mean(wanted, known)}")
     for table in [wanted] if wanted in tables else [] if wanted else tables:
         print(f"{table}.parquet")
-        null = {True: " or null", False: ""}
         columns = tables[table].columns.items()
-        _print([(name, f"{column.dtype}{null[column.nullable]}", column.meaning) for name, column in columns], 16)
+        dtypes = {name: f"{column.dtype}{' or null' if column.nullable else ''}" for name, column in columns}
+        _print([(name, dtypes[name], column.meaning) for name, column in columns], 16)
     if chosen := [row for row in places if wanted in (_SETTINGS, row[0].partition(".")[0], *_plugins(row[0]))]:
         print("settings of a study")
         _print(chosen, 24)

@@ -33,18 +33,21 @@ _OFTEN = {
         *("filename", "file_name", "file", "picture", "path", "bild"),
     ),
 }
+_OFTEN_IDS = ("question_id", "qid", "index", "uid", "sample_id", "questionid")
 _SHOWN = 5
 
 
 def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """Return the setting `columns` of the loader `table`, and sentences on the columns that are read, and those not.
 
-    Of a needed column that is missing, the error says which one it could be.
+    `columns` is {name of a column that the loader reads: its name in the table}, as the user says. Of a needed column
+    that is missing, the error says which one it could be.
     """
     names = list(dict.fromkeys(name for line in lines for name in line.record))
     numbered = [name for name in (*names, *columns) if NUMBERED.fullmatch(name)]  # in place of `image`
     known = (*COLUMNS, *numbered)
-    missing = [name for name in _NEEDED if name not in (*columns, *names) and not (name == "image" and numbered)]
+    needed = [name for name in _NEEDED if name != "image" or not numbered]
+    missing = [name for name in needed if name not in columns and name not in names]
     if missing:
         spelled = {column.lower(): column for column in names if column not in columns.values()}
         guesses: dict[str, str] = {}
@@ -65,6 +68,8 @@ def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[d
     sentences = [f"columns: {', '.join([*used, *renamed])}"]
     if unused:
         sentences.append(f"columns that are not read: {', '.join(unused)}")
+    if "id" not in (*used, *columns) and (ids := [name for name in unused if name.lower() in _OFTEN_IDS]):
+        sentences.append(f"ids are digests of the rows; --columns id={ids[0]} takes those of the table")
     ignores = any(name not in known for name in names)  # which the setting says as well
     return {"columns": dict(columns)} if columns or ignores else {}, sentences
 
@@ -103,11 +108,13 @@ def look(
     bits: int | None,
     meant: Mapping[str, str | None],
 ) -> UserQuestions:
-    """Return what a table, a folder, or a data set of the hub holds; the arguments are the command's.
+    """Return what a table, a folder, or a data set of the hub holds.
 
-    `meant` are the settings gold, booleans and alternatives of the loader, None to find them. Raises ConfigError if an
-    option is missing that says what is meant; DataError if there is no table, a row is broken or repeats another, or
-    an image is in two splits.
+    `columns` is {column of ours: its name in the table}, `files` {split, or rows: pattern of its tables}, `shares`
+    {split: share of images}. A data set of the hub is copied into `download`; `bits` as in `UserQuestions`; `meant` are
+    the settings gold, booleans and alternatives of the loader, None to find them. Raises ConfigError if an option is
+    missing that says what is meant; DataError if there is no table, a row is broken or repeats another, or an image is
+    in two splits.
     """
     path, hub = _downloaded(place, download)
     folder, settings = _tables(path, files)
@@ -117,12 +124,22 @@ def look(
     lines += _about_images(folder, rows, bits)
     has_modality = all(row.modality for of_split in rows.values() for row in of_split)
     has_donors = _recurs(rows["test"], of_modality=has_modality)
-    recur, no = ("test questions recur", "") if has_donors else ("no test question recurs", "no ")
-    lines.append(f"{recur} with another image and another answer: there will be {no}CCG-AUC")
-    # Names of columns and files may hold anything; here each line is one line, also as a comment of the study.
-    lines = ["".join(char if char.isprintable() else " " for char in line) for line in lines]
-    found = {"has_donors": has_donors, "has_modality": has_modality, "lines": lines}
-    return UserQuestions(folder=folder, bits=bits, hub=hub, settings=settings, rows=rows, **found)
+    lines.append(
+        "test questions recur with another image and another answer: there will be CCG-AUC"
+        if has_donors
+        else "no test question recurs with another image and another answer: there will be no CCG-AUC"
+    )
+    return UserQuestions(
+        folder=folder,
+        bits=bits,
+        hub=hub,
+        settings=settings,
+        has_donors=has_donors,
+        has_modality=has_modality,
+        rows=rows,
+        # Names of columns and files may hold anything; here each line is one line, also as a comment of the study.
+        lines=["".join(char if char.isprintable() else " " for char in line) for line in lines],
+    )
 
 
 def _read(
@@ -165,12 +182,12 @@ def _read(
 
 def _downloaded(place: str, folder: Path | None) -> tuple[Path, tuple[str, str] | None]:
     """Return where the data are: copied to `folder` where they are on the hub, then with repository and commit."""
-    if folder is None and not place.startswith("hf://"):
+    if not place.startswith("hf://"):
+        if folder is not None:
+            raise ConfigError(f"--download: {place} is not on the hub (hf://owner/name). Leave the option out.")
         return Path(place), None
-    if folder is None or not place.startswith("hf://"):
-        raise ConfigError(
-            f"--data {place}: a data set of the hub, hf://owner/name, and no other needs --download FOLDER."
-        )
+    if folder is None:
+        raise ConfigError(f"--data {place}: say where to copy it to: --download FOLDER.")
     name, _, revision = place.removeprefix("hf://").partition("@")
     from huggingface_hub import HfApi, snapshot_download
 
@@ -214,13 +231,14 @@ def _shares(
             why = "a column says the split of each row" if named else "each split has its own table"
             raise ConfigError(f"--shares: {why}. Leave the option out.")
         return {}
-    is_whole = round(sum(shares.values()), 9) == 1 and all(share > 0 for share in shares.values())
-    if set(shares) != set(SPLITS) or not is_whole:
+    if set(shares) != set(SPLITS) or any(not 0 < share < 1 for share in shares.values()):
         raise ConfigError(
             f"{folder}: one table holds all questions and no column `split` says which are for training. Add --shares"
-            " train=.6 validation=.2 test=.2, which add up to 1 and draw the splits by image; or name such a column:"
-            " --columns split=YOURS."
+            " train=.6 validation=.2 test=.2, which draws the splits by image; or name such a column: --columns"
+            " split=YOURS."
         )
+    if round(sum(shares.values()), 9) != 1:
+        raise ConfigError(f"--shares: they add up to {sum(shares.values()):g}, expected 1.")
     return {"shares": dict(shares)}
 
 

@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     restored = ways.add_parser("restore", help="show recorded tables without computing", description=_RESTORE)
     restored.add_argument("lock", metavar="LOCK", type=Path, help="a results.lock file")
-    to = {"type": Path, "default": Path("restored"), "help": "where to put them (%(default)s)"}
-    restored.add_argument("--to", metavar="FOLDER", **to)
+    to = "where to put them (%(default)s)"
+    restored.add_argument("--to", metavar="FOLDER", type=Path, default=Path("restored"), help=to)
     only = "only these targets of the lock, without their inputs"
     for way in (copy, restored):
         way.add_argument("--only", metavar="NAME", nargs="+", help=only)

@@ -57,11 +57,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _artifacts(folder: Path) -> Mapping[str, Manifest]:
     """Return the manifests of all artifacts below a folder, but not those of a store in it, by place."""
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such folder. Expected a results folder, such as results/embedded.")
     paths = {
         directory.relative_to(folder).as_posix(): directory
         for directory in artifacts_below(folder, Store(folder / "store"))
     }
     if not paths:
-        missing = "no such folder, or it holds no MANIFEST.json, so no artifact"
-        raise ConfigError(f"{folder}: {missing}. Expected a results folder, such as results/embedded.")
+        raise ConfigError(f"{folder}: holds no MANIFEST.json, so no artifact. Expected a results folder.")
     return {place: read_manifest(directory / MANIFEST_NAME) for place, directory in paths.items()}

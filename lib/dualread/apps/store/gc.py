@@ -73,23 +73,23 @@ def run(options: argparse.Namespace) -> int:
     if batches := batch_files(store):
         size = size_text(sum(file.stat().st_size for file in batches))
         print(f"  the store keeps {len(batches):,} batches of answers and states, {size}")
+    if not options.delete:
+        counted = f"{len(going):,} of {len(unneeded):,} unneeded entries and folders"
+        size = size_text(sum(entry.freed for entry in going))
+        print(f"{store.root}: nothing was removed. --delete would remove {counted} and free {size}.")
+        return 0
     gone = []
-    for entry in going if options.delete else ():
+    for entry in going:
         try:
             remove(entry, store)
             gone.append(entry)
         except ArtifactError as error:  # of another user
             print(error)
-    for root in lost if options.delete else ():
+    for root in lost:
         root.file.unlink(missing_ok=True)
-    meant = gone if options.delete else going
-    counted = f"{len(meant):,} of {len(unneeded):,} unneeded entries and folders"
-    size = size_text(sum(entry.freed for entry in meant))
-    if not options.delete:
-        print(f"{store.root}: nothing was removed. --delete would remove {counted} and free {size}.")
-        return 0
-    print(f"{store.root}: removed {counted}; {size} freed")
-    return int(len(gone) < len(going))
+    counted = f"{len(gone):,} of {len(unneeded):,} unneeded entries and folders"
+    print(f"{store.root}: removed {counted}; {size_text(sum(entry.freed for entry in gone))} freed")
+    return 1 if len(gone) < len(going) else 0
 
 
 def _lost(options: argparse.Namespace, store: Store) -> list[Root]:
