@@ -40,7 +40,7 @@ class Job:
         compute = import_module(f"dualread.stages.{self.stage}").compute
         inputs = {name: _folder(path) for name, path in self.entry.inputs.items()}
         store = Store(out.parent / "store")
-        with partial.offered(store, Action(stage="none", code="", spec={}, inputs={}, packages={})):
+        with partial.offered(store, Action(stage=self.stage, code="", spec=self.entry.spec, inputs={}, packages={})):
             compute(spec_of(compute, self.entry.spec, self.stage), inputs, out)
         return file_table(out)
 
