@@ -1,11 +1,13 @@
 """Copies between stores, and the tables of a study that are kept by their keys."""
 
+import errno
 import json
 import os
 import threading
 
 import pytest
 
+from dualread.errors import ArtifactError
 from dualread.store.copy import LOCK_NAME, copy_entries, read_lock, restore, write_lock
 from dualread.store.graph import damages
 from dualread.store.place import find_target
@@ -57,6 +59,22 @@ def test_a_damaged_entry_is_reported_and_the_others_are_copied(source, target):
     assert first.startswith(f"{source.entry(bad.key) / 'a'}: sha256 ")
     assert second == 1
     assert list(target.stored_keys()) == [good.key]
+    assert list((target.root / "tmp").iterdir()) == []
+
+
+def test_a_file_that_cannot_be_read_is_reported_and_a_full_disk_ends_the_copy(source, target, monkeypatch):
+    good, bad = publish(source, "good", {"a": "1"}), publish(source, "bad", {"a": "1"})
+    (source.entry(bad.key) / "a").unlink()
+    lacking = f"{source.entry(bad.key) / 'a'}: cannot be read (No such file or directory)"
+    assert list(copy_entries([bad.key], source, target)) == [lacking]
+    for files in ((), (str(source.entry(good.key) / "a"), None, "there")):  # as write(2) and sendfile(2) name them
+
+        def full(*_, files=files):
+            raise OSError(errno.ENOSPC, "No space left on device", *files)
+
+        monkeypatch.setattr("shutil.copyfile", full)
+        with pytest.raises(ArtifactError, match="no space left on the device"):
+            list(copy_entries([good.key], source, target))
     assert list((target.root / "tmp").iterdir()) == []
 
 
