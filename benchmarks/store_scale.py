@@ -154,7 +154,7 @@ def lock(root: Path, store: Store) -> None:
 
 def pull(root: Path, store: Store) -> None:
     """Pull from a store whose entries are all here already."""
-    assert all(copied.size is None for copied in copy_entries(store.stored_keys(), store, store))
+    assert all(copied is None for copied in copy_entries(store.stored_keys(), store, store))
 
 
 # The measured operations, and how often each is repeated.

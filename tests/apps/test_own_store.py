@@ -145,7 +145,7 @@ def test_a_table_of_the_study_that_was_not_planned_last_says_whose_it_is(store, 
     os.utime(Path("results/embedded/study.json"), (1, 1))
     assert main(["explain", "tables/data.tex", "--again"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("tables/data.tex: shows the study embedded, and second was planned last.")
+    assert said.startswith("tables/data.tex: shows the study embedded, and a run of second, which was planned last,")
     assert "dualread explain results/second/tables/data --again" in said
     os.utime(other / "study.json", (0, 0))
     assert main(["explain", "tables/data.tex", "--again"]) == 0

@@ -20,12 +20,16 @@ def publish(
     *,
     spec: Mapping[str, Any] | None = None,
     inputs: Mapping[str, Manifest] | None = None,
+    raw: Mapping[str, str] | None = None,
     output: Path | None = None,
     **record: Any,
 ) -> Manifest:
-    """Publish an entry of `files` (texts by name, or a function that writes them), and link it to `output`."""
+    """Publish an entry of `files` (texts by name, or a function that writes them), and link it to `output`.
+
+    `raw` are the digests of inputs that are raw data.
+    """
     inputs = inputs or {}
-    digests = {name: manifest.digest for name, manifest in inputs.items()}
+    digests = {name: manifest.digest for name, manifest in inputs.items()} | dict(raw or {})
     action = Action(stage=stage, code="c" * 64, spec=spec or {}, inputs=digests, packages={"polars": "2.1.0"})
     with store.scratch(action.key) as scratch:
         if callable(files):

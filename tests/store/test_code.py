@@ -5,7 +5,7 @@ import pytest
 
 from dualread import plugins
 from dualread import source_snapshot as source_snapshot
-from dualread.store import code, modules, source
+from dualread.store import code
 from dualread.store.code import CodeIndex, job_digests, library, stage_roots
 
 _FILES = {
@@ -117,21 +117,6 @@ def test_packages_are_those_of_the_closure(package, monkeypatch):
     index = CodeIndex(package)
     assert set(index.packages([_ROOT])) == {"numpy", "sklearn"}
     assert set(index.packages([_ROOT, "mini.readers.psr"])) == {"numpy", "scipy", "sklearn"}
-
-
-def test_a_module_is_parsed_once_for_many_specs(package, monkeypatch):
-    parsed = _note_parsed(monkeypatch)
-    index = CodeIndex(package)
-    for number in range(50):
-        index.digest(stage_roots("grade", {"n": number, "reader": {"module": "readers.psr"}}, "mini"))
-    assert len(parsed) == len(set(parsed)) > 0
-
-
-def _note_parsed(monkeypatch):
-    """Return a list of the files that are parsed from now on."""
-    parsed, original = [], source.parse
-    monkeypatch.setattr(modules, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
-    return parsed
 
 
 def test_the_library_itself_has_digests():

@@ -52,13 +52,10 @@ REACHES = {
         a="from mini.b import Base\nclass Child(Base):\n    pass", b="class Base:\n    def f(self):\n        return 1"),
     "a default of a dataclass": case("= 1", "= 2", stage="from mini.a import Settings\nprint(Settings().n)",
         a="from dataclasses import dataclass\n@dataclass\nclass Settings:\n    n: int = 1"),
-    "what makes a default of a dataclass": case(
-        "return 1",
-        "return 2",
+    "what makes a default of a dataclass": case("return 1", "return 2",
         stage="from mini.a import Settings\nprint(Settings().n)",
         a="from dataclasses import dataclass, field\ndef first():\n    return 1\n@dataclass\nclass Settings:\n"
-        "    n: int = field(default_factory=first)",
-    ),
+        "    n: int = field(default_factory=first)"),
     "a member of an enum": case("A = 1", "A = 2", stage="from mini.a import Kind\nprint([kind.value for kind in Kind])",
         a="from enum import Enum\nclass Kind(Enum):\n    A = 1"),
     "a class attribute": case(stage="from mini.a import C\nprint(C().n)", a="class C:\n    n = 1"),
@@ -86,14 +83,10 @@ REACHES = {
         stage="import mini.b\nfrom mini.a import KNOWN\nprint([kind.n for kind in KNOWN])",
         a="KNOWN = []\nclass Base:\n    def __init_subclass__(cls):\n        KNOWN.append(cls)",
         b="from mini.a import Base\nclass One(Base):\n    n = 1"),
-    "a class that registers itself by its metaclass": case(
-        "n = 1",
-        "n = 2",
+    "a class that registers itself by its metaclass": case("n = 1", "n = 2",
         stage="import mini.b\nfrom mini.a import KNOWN\nprint([kind.n for kind in KNOWN])",
         a="KNOWN = []\nclass Meta(type):\n    def __init__(cls, *given):\n        KNOWN.append(cls)\n"
-        "class Base(metaclass=Meta):\n    n = 0",
-        b="from mini.a import Base\nclass One(Base):\n    n = 1",
-    ),
+        "class Base(metaclass=Meta):\n    n = 0", b="from mini.a import Base\nclass One(Base):\n    n = 1"),
     "a function that a decorator registers": case(
         stage="import mini.b\nfrom mini.a import KNOWN\nprint([f() for f in KNOWN])",
         a="KNOWN = []\ndef known(f):\n    KNOWN.append(f)\n    return f",
@@ -202,14 +195,10 @@ REACHES = {
         a="from mini.b import __getattr__", b="def __getattr__(name):\n    return 1"),
     "a module of a relative name": case("return 1", "return 2",
         stage="from importlib import import_module\nprint(import_module('.a', 'mini').f())", a=F),
-    "a function whose argument has the name of a harmless one": case(
-        "see, 1",
-        "see, 2",
+    "a function whose argument has the name of a harmless one": case("see, 1", "see, 2",
         stage="import mini.b\nfrom mini.a import SEEN\nprint(SEEN)",
         a="SEEN = []\ndef see(n):\n    SEEN.append(n)\ndef harmless(n):\n    return n\ndef call(harmless, n):\n"
-        "    return harmless(n)",
-        b="from mini.a import call, see\nUNUSED = call(see, 1)",
-    ),
+        "    return harmless(n)", b="from mini.a import call, see\nUNUSED = call(see, 1)"),
 }
 # fmt: on
 # No edit can change what the stage prints.
@@ -223,12 +212,9 @@ REACHES_NOTHING = {
     "another constant": case("N = 3", "N = 4", a="N = 3\ndef f():\n    return 1\ndef other():\n    return 5\n"),
     "a table that nothing names": case("cell(3)", "cell(4)",
         a="def cell(n):\n    return n\nTABLE = {'a': cell(3)}\ndef f():\n    return 1\ndef other():\n    return 5\n"),
-    "a dataclass that nothing names": case(
-        "n: int = 3",
-        "n: int = 4",
+    "a dataclass that nothing names": case("n: int = 3", "n: int = 4",
         a="from dataclasses import dataclass, field\n@dataclass(frozen=True)\nclass C:\n    n: int = 3\n"
-        "    m: dict = field(default_factory=dict)\nD = C(n=7)\n" + A,
-    ),
+        "    m: dict = field(default_factory=dict)\nD = C(n=7)\n" + A),
     "what only type checkers import": case(
         a="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mini.b import g\n" + A, b="g = 1"),
     "another function of a module that is used by its name": case("5", "6", stage="from mini import a\nprint(a.f())",

@@ -10,10 +10,8 @@ from dualread.errors import ArtifactError
 from dualread.store.batches import RECORDED, Batches, batch_files
 from dualread.store.digest import raw_digest
 from dualread.store.graph import Graph, Lineage, damages, keys_below, reachable
-from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME
 from dualread.store.place import find_key, find_target
-from dualread.store.results import link
 from dualread.store.store import Store
 from tests.store.entries import publish
 
@@ -24,22 +22,13 @@ def store(tmp_path, monkeypatch):
     return Store(tmp_path / "results" / "store")
 
 
-def _make(store, stage, output, files, inputs=(), spec=None, raw=None, **record):
+def _make(store, stage, output, files, inputs=(), raw=None):
     """Publish and link one artifact; `inputs` are manifests of others, `raw` is a raw file."""
-    digests = {manifest.action.stage: manifest.digest for manifest in inputs}
-    keys = {manifest.action.stage: manifest.key for manifest in inputs}
-    if raw is not None:
-        digests["raw"] = raw_digest(raw)
-        record["input_paths"] = {"raw": str(raw)}
-    action = Action(stage=stage, code="c" * 64, spec=spec or {}, inputs=digests, packages={})
-    with store.scratch(action.key) as scratch:
-        for name, text in files.items():
-            (scratch / name).write_text(text)
-        manifest = store.publish(
-            scratch, action, input_keys=keys, record={"seconds": 1.5, "output": str(output), **record}
-        )
-    link(store.entry(action.key), manifest, output)
-    return manifest
+    read = {manifest.action.stage: manifest for manifest in inputs}
+    paths = {"raw": str(raw)} if raw else {}
+    return publish(
+        store, stage, files, inputs=read, raw={"raw": raw_digest(raw)} if raw else {}, output=output, input_paths=paths
+    )
 
 
 @pytest.fixture
@@ -74,7 +63,7 @@ def test_a_target_is_found_by_any_of_its_names(store, study, target):
 
 def test_a_key_is_found_by_its_first_digits(store, study):
     assert find_target(study["table"].key[:8], store).manifest == study["table"]
-    with pytest.raises(ArtifactError, match="xyz: no such file, and no such key in"):
+    with pytest.raises(ArtifactError, match="xyz: no such file, and no keys in"):
         find_key("xyz", store)
 
 
@@ -121,8 +110,13 @@ def test_a_raw_input_that_is_no_longer_there_is_not_damage(store, study, tmp_pat
     assert _sentences(store) == []
 
 
+class Stages(Lineage):
+    def line(self, manifest):
+        return f"made by {manifest.action.stage}"
+
+
 def test_the_tree_shows_each_artifact_once(store, study, tmp_path):
-    lines = list(Lineage(Graph(store), lambda made: f"made by {made.action.stage}").lines(study["table"].key))
+    lines = list(Stages(store).lines(study["table"].key))
     assert lines == [
         "made by build_table",
         "  build_manifest: made by build_manifest",
@@ -134,7 +128,7 @@ def test_the_tree_shows_each_artifact_once(store, study, tmp_path):
 
 def test_the_tree_says_what_is_not_in_the_store(store, study):
     shutil.rmtree(store.entry(study["metrics"].key))
-    lines = Lineage(Graph(store), lambda made: made.action.stage).lines(study["table"].key, "table")
+    lines = Stages(store).lines(study["table"].key, "table")
     assert list(lines)[-1] == f"  compute_metrics: {study['metrics'].key[:8]} is not in the store"
 
 

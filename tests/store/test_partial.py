@@ -11,7 +11,8 @@ from dualread.store.key import Action
 from dualread.store.record import HOST, birth
 from dualread.store.store import Store
 
-_KEY = "a" * 64
+_ACTION = Action(stage="train", code="c", spec={}, inputs={}, packages={})
+_KEY = _ACTION.key
 
 
 @pytest.fixture
@@ -39,21 +40,21 @@ def test_there_is_no_folder_outside_the_runner():
 
 
 def test_a_stage_that_does_not_ask_leaves_no_trace(store):
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         pass
     assert not store.root.exists()
 
 
 def test_the_folder_is_kept_after_a_failure_and_removed_after_success(store):
     def interrupted():
-        with partial.offered(store, _KEY):
+        with partial.offered(store, _ACTION):
             (partial.directory() / "checkpoint").write_text("step 3")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert list((store.root / "partial").glob("*.lease")) == []
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         assert (partial.directory() / "checkpoint").read_text() == "step 3"
         assert partial.directory() == store.root / "partial" / _KEY
     assert list((store.root / "partial").iterdir()) == []
@@ -61,20 +62,21 @@ def test_the_folder_is_kept_after_a_failure_and_removed_after_success(store):
 
 def test_the_next_process_takes_over_the_folder_of_a_killed_one(store, tmp_path):
     program = (
-        "import os, signal, sys; from pathlib import Path; from dualread.store import partial, store\n"
-        "with partial.offered(store.Store(Path(sys.argv[1])), sys.argv[2]):\n"
+        "import os, signal, sys; from pathlib import Path; from dualread.store import key, partial, store\n"
+        "action = key.Action(stage='train', code='c', spec={}, inputs={}, packages={})\n"
+        "with partial.offered(store.Store(Path(sys.argv[1])), action):\n"
         "    (partial.directory() / 'checkpoint').write_text('step 3')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    subprocess.run([sys.executable, "-c", program, str(store.root), _KEY], check=False)
+    subprocess.run([sys.executable, "-c", program, str(store.root)], check=False)
     assert (store.root / "partial" / f"{_KEY}.lease").exists()
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         assert (partial.directory() / "checkpoint").read_text() == "step 3"
 
 
 def test_a_running_process_keeps_its_lease(store, capsys):
     lease = _lease(store, HOST, os.getpid(), age_seconds=10_000)
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         assert partial.directory() is None
     assert lease.exists()
     assert "held by a running process" in capsys.readouterr().err
@@ -82,18 +84,18 @@ def test_a_running_process_keeps_its_lease(store, capsys):
 
 def test_a_lease_of_another_host_ends_without_heartbeats(store):
     lease = _lease(store, "another-host", 1, age_seconds=60)
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         assert partial.directory() is None
     moment = lease.stat().st_mtime - 10_000
     os.utime(lease, (moment, moment))
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         assert partial.directory() == store.root / "partial" / _KEY
 
 
 def test_a_process_with_a_reused_pid_does_not_hold_the_lease(store):
     lease = _lease(store, HOST, os.getpid())
     lease.write_text(json.dumps({"host": HOST, "pid": os.getpid(), "birth": "before the reboot"}))
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         assert partial.directory() is not None
 
 
@@ -126,11 +128,11 @@ def test_a_lease_that_another_process_took_first_is_given_back(store, monkeypatc
 def test_a_truncated_or_damaged_lease_expires_after_a_moment(store, text):
     lease = _lease(store, HOST, _dead_pid())
     lease.write_text(text)
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         assert partial.directory() is None  # another process may be writing it
     moment = lease.stat().st_mtime - 5
     os.utime(lease, (moment, moment))
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         assert partial.directory() is not None
 
 
@@ -140,14 +142,14 @@ def test_an_invalid_lease_holds_nothing(store, replace):
     lease.unlink()
     replace(lease)
     os.utime(lease, (0, 0), follow_symlinks=False)
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         assert partial.directory() is not None
 
 
 def test_a_folder_that_cannot_be_created_is_reported(store):
     (store.root / "partial").parent.mkdir()
     (store.root / "partial").write_text("in the way")
-    with pytest.raises(ArtifactError, match="cannot write into the store"), partial.offered(store, _KEY):
+    with pytest.raises(ArtifactError, match="cannot write into the store"), partial.offered(store, _ACTION):
         partial.directory()
 
 
@@ -156,7 +158,7 @@ def test_a_held_lease_has_a_heartbeat(store, monkeypatch):
     beats = []
     real = os.utime
     monkeypatch.setattr(partial.os, "utime", lambda path: (beats.append(path), real(path)))
-    with partial.offered(store, _KEY):
+    with partial.offered(store, _ACTION):
         partial.directory()
         work = partial._CURRENT.get()
         while not beats:
@@ -169,7 +171,7 @@ def test_entries_that_differ_in_named_settings_alone_share_a_folder_one_after_th
         return Action(stage="train", code="c", spec={"name": "a", "settings": settings}, inputs={}, packages={})
 
     def offered(made):
-        return partial.offered(store, made.key, made)
+        return partial.offered(store, made)
 
     def killed(made, *but):
         with offered(made):

@@ -13,22 +13,16 @@ import pytest
 from dualread.errors import ArtifactError
 from dualread.store import results as module
 from dualread.store.digest import MANIFEST_NAME, sha256_file
-from dualread.store.key import Action
 from dualread.store.manifest import read_manifest
 from dualread.store.results import link, repair, wrong_copies
 from dualread.store.store import Store
+from tests.store.entries import publish
 
 
 def _store(root, n, **files):
     store = Store(root / "store")
-    action = Action(stage="grade", code="c0", spec={"n": n}, inputs={}, packages={})
-    with store.scratch(action.key) as scratch:
-        for name, text in files.items():
-            path = scratch / name.replace("__", "/")
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-        manifest = store.publish(scratch, action, input_keys={}, record={})
-    return store.entry(action.key), manifest
+    manifest = publish(store, "grade", {name.replace("__", "/"): text for name, text in files.items()}, spec={"n": n})
+    return store.entry(manifest.key), manifest
 
 
 def test_files_are_links_and_the_manifest_is_a_copy(tmp_path):
@@ -142,21 +136,19 @@ def test_something_in_place_of_the_output_is_reported(tmp_path):
         link(entry, manifest, tmp_path / "x")
 
 
-_ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
-
-
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path / "store")
 
 
 @pytest.fixture
-def fresh(store, tmp_path):
-    """A linked artifact of the text "result"."""
-    with store.scratch(_ACTION.key) as scratch:
-        (scratch / "file.txt").write_text("result")
-        manifest = store.publish(scratch, _ACTION, input_keys={}, record={})
-    link(store.entry(_ACTION.key), manifest, tmp_path / "results/grade")
+def key(store, tmp_path):
+    """The key of a linked artifact of the text "result"."""
+    return publish(store, "grade", {"file.txt": "result"}, output=tmp_path / "results/grade").key
+
+
+@pytest.fixture
+def fresh(key, tmp_path):
     return tmp_path / "results/grade"
 
 
@@ -184,13 +176,13 @@ def test_unchanged_results_are_left_alone(store, fresh, tmp_path, capsys, monkey
 
 
 @pytest.mark.parametrize("text", ["other!", "short"])
-def test_damage_is_found_even_if_the_mtime_is_unchanged(store, output, tmp_path, capsys, text):
+def test_damage_is_found_even_if_the_mtime_is_unchanged(store, key, output, tmp_path, capsys, text):
     before = (output / "file.txt").stat().st_mtime
     write(output / "file.txt", text)
     os.utime(output / "file.txt", (before, before))
     repair(tmp_path / "results", store)
     assert f"damaged result: {output / 'file.txt'}: " in capsys.readouterr().err
-    assert store.lookup(_ACTION.key) is None
+    assert store.lookup(key) is None
 
 
 def test_an_artifact_copied_over_another_is_reported(store, output, tmp_path, capsys):
@@ -225,7 +217,7 @@ def older_file(path):
 
 @pytest.mark.parametrize("replace", [lambda path: None, os.mkfifo, dangle, older_file])
 def test_a_file_that_was_deleted_or_replaced_is_linked_again_and_nothing_is_newer(
-    store, output, tmp_path, capsys, replace
+    store, key, output, tmp_path, capsys, replace
 ):
     written = (output / MANIFEST_NAME).stat().st_mtime_ns
     (output / "file.txt").unlink()
@@ -234,7 +226,7 @@ def test_a_file_that_was_deleted_or_replaced_is_linked_again_and_nothing_is_newe
     said = capsys.readouterr().err
     assert f"warning: damaged result: {output / 'file.txt'}: " in said
     assert f"warning: linked {output} again from the store" in said
-    assert (output / "file.txt").samefile(store.entry(_ACTION.key) / "file.txt")
+    assert (output / "file.txt").samefile(store.entry(key) / "file.txt")
     assert (output / MANIFEST_NAME).stat().st_mtime_ns == written
     repair(tmp_path / "results", store)
     assert capsys.readouterr().err == ""
@@ -261,9 +253,9 @@ def with_other_files(entry):
 
 
 @pytest.mark.parametrize("change", [damaged, without_the_file, with_other_files, shutil.rmtree])
-def test_a_file_is_linked_again_only_from_a_whole_entry(store, output, tmp_path, capsys, change):
+def test_a_file_is_linked_again_only_from_a_whole_entry(store, key, output, tmp_path, capsys, change):
     (output / "file.txt").unlink()
-    change(store.entry(_ACTION.key))
+    change(store.entry(key))
     repair(tmp_path / "results", store)
     assert f"To have it now, run `snakemake --cores 1 {output / MANIFEST_NAME}`" in capsys.readouterr().err
     assert [path.name for path in output.iterdir()] == []
@@ -276,49 +268,49 @@ def test_a_broken_manifest_is_reported(store, output, tmp_path, capsys):
     assert not (output / MANIFEST_NAME).exists()
 
 
-def test_an_intact_result_restores_its_missing_entry(store, output, tmp_path, capsys):
-    expected = store.lookup(_ACTION.key)
-    shutil.rmtree(store.entry(_ACTION.key))
+def test_an_intact_result_restores_its_missing_entry(store, key, output, tmp_path, capsys):
+    expected = store.lookup(key)
+    shutil.rmtree(store.entry(key))
     repair(tmp_path / "results", store)
     assert (output / MANIFEST_NAME).exists()
-    assert f"the store lacked 1 entries, such as {store.entry(_ACTION.key)}; " in capsys.readouterr().err
-    assert store.lookup(_ACTION.key) == expected
-    assert (store.entry(_ACTION.key) / MANIFEST_NAME).read_bytes() == expected.to_bytes()  # and names no place
-    assert (output / "file.txt").samefile(store.entry(_ACTION.key) / "file.txt")
+    assert f"the store lacked 1 entries, such as {store.entry(key)}; " in capsys.readouterr().err
+    assert store.lookup(key) == expected
+    assert (store.entry(key) / MANIFEST_NAME).read_bytes() == expected.to_bytes()  # and names no place
+    assert (output / "file.txt").samefile(store.entry(key) / "file.txt")
     assert list((store.root / "tmp").iterdir()) == []
 
 
-def test_a_damaged_result_does_not_become_an_entry(store, output, tmp_path, capsys):
-    shutil.rmtree(store.entry(_ACTION.key))
+def test_a_damaged_result_does_not_become_an_entry(store, key, output, tmp_path, capsys):
+    shutil.rmtree(store.entry(key))
     write(output / "file.txt", "tluser")
     repair(tmp_path / "results", store)
     assert f"damaged result: {output / 'file.txt'}: sha256 " in capsys.readouterr().err
     assert not (output / MANIFEST_NAME).exists()
-    assert store.lookup(_ACTION.key) is None
+    assert store.lookup(key) is None
 
 
-def test_an_entry_on_another_device_is_a_copy(store, output, tmp_path, monkeypatch):
-    expected = store.lookup(_ACTION.key)
-    shutil.rmtree(store.entry(_ACTION.key))
+def test_an_entry_on_another_device_is_a_copy(store, key, output, tmp_path, monkeypatch):
+    expected = store.lookup(key)
+    shutil.rmtree(store.entry(key))
 
     def link(source, target):
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
     monkeypatch.setattr("os.link", link)
     repair(tmp_path / "results", store)
-    copied = store.entry(_ACTION.key) / "file.txt"
+    copied = store.entry(key) / "file.txt"
     assert (copied.read_text(), copied.samefile(output / "file.txt")) == ("result", False)
-    assert store.lookup(_ACTION.key) == expected
+    assert store.lookup(key) == expected
 
 
-def test_a_result_without_an_entry_is_kept_if_the_store_cannot_be_written(store, output, tmp_path, capsys):
-    shutil.rmtree(store.entry(_ACTION.key))
+def test_a_result_without_an_entry_is_kept_if_the_store_cannot_be_written(store, key, output, tmp_path, capsys):
+    shutil.rmtree(store.entry(key))
     shutil.rmtree(store.root / "tmp")
     (store.root / "tmp").write_text("a file")
     repair(tmp_path / "results", store)
     assert (output / MANIFEST_NAME).exists()
     assert capsys.readouterr().err == ""
-    assert store.lookup(_ACTION.key) is None
+    assert store.lookup(key) is None
 
 
 def test_a_future_time_becomes_the_current_time(store, output, tmp_path):

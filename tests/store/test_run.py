@@ -186,7 +186,8 @@ def test_a_failure_of_the_machine_is_not_called_a_bug(library, error):
     done = library.run("write_text", [_TEXT])
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert "The machine or its file system failed, or a resource limit was reached. Finished entries are safe." in last
+    assert "The machine or its file system failed, or a resource limit was reached. " in last
+    assert "Finished entries are safe." in last
     assert "bug" not in last
 
 

@@ -65,7 +65,7 @@ def test_only_an_edited_file_is_parsed_again(package, parsed, tmp_path):
 def test_a_cache_of_another_parser_or_python_is_ignored(package, parsed, tmp_path, monkeypatch):
     cache = tmp_path / "sources.json"
     for version in ("one", "two"):
-        monkeypatch.setattr(source, "_PARSER", version)
+        monkeypatch.setattr(modules, "PARSER", version)
         parsed.clear()
         _answers(package, cache)
         assert len(parsed) == 4
@@ -74,7 +74,7 @@ def test_a_cache_of_another_parser_or_python_is_ignored(package, parsed, tmp_pat
 def test_a_parser_is_identified_by_python_and_by_its_code():
     texts = Path(effects.__file__).read_bytes() + Path(source.__file__).read_bytes()
     code = hashlib.sha256(texts).hexdigest()
-    assert f"{sys.version} {code}" == source._PARSER
+    assert f"{sys.version} {code}" == source.PARSER
 
 
 def test_digests_are_the_same_on_every_python():

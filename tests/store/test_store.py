@@ -40,11 +40,15 @@ def test_a_published_entry_is_found(store):
     assert store.entry(_ACTION.key) == store.root / _ACTION.key[:2] / _ACTION.key
 
 
-def test_stored_files_are_read_only(store):
-    _publish(store)
-    files = [path for path in store.entry(_ACTION.key).rglob("*") if path.is_file()]
-    assert len(files) == 3
-    assert not any(path.stat().st_mode & 0o222 for path in files)
+def test_keys_are_listed_by_their_start_and_a_path_is_the_start_of_none(store):
+    assert list(store.stored_keys()) == []
+    key = _publish(store).key
+    (store.root / key[:2] / "note").write_text("no key")
+    (store.root / "ab").write_text("no folder")
+    for start in ("", key[0], key[:2], key[:9], key):
+        assert list(store.stored_keys(start)) == [key]
+    for start in (f"{key}0", "/etc/passwd", "./results", "..", "?", "*", "**", "\0"):
+        assert list(store.stored_keys(start)) == []
 
 
 def test_others_can_read_the_store_whatever_the_writers_umask_is(store):
@@ -113,18 +117,6 @@ def test_an_entry_under_the_wrong_key_is_damaged(store, capsys):
     store.entry(_ACTION.key).rename(store.entry(other))
     assert store.lookup(other) is None
     assert f"{store.entry(other)}: holds the entry {_ACTION.key[:8]}" in capsys.readouterr().err
-
-
-def test_a_failed_computation_leaves_nothing(store):
-    def fails():
-        with store.scratch(_ACTION.key) as scratch:
-            (scratch / "half").write_text("half")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fails()
-    assert list((store.root / "tmp").iterdir()) == []
-    assert store.lookup(_ACTION.key) is None
 
 
 def test_a_second_result_with_the_same_bytes_is_dropped_silently(store, capsys):

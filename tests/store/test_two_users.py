@@ -169,7 +169,7 @@ def test_a_training_of_one_is_not_resumed_by_the_other_while_it_runs(folder, sto
     """Both read the lease, whatever the umask of its writer is."""
 
     def train():
-        with partial.offered(store, OWN.key):
+        with partial.offered(store, OWN):
             (partial.directory() / "checkpoint").mkdir()
             (folder / "a/started").touch()
             while not (folder / "a/stop").exists():
@@ -183,7 +183,7 @@ def test_a_training_of_one_is_not_resumed_by_the_other_while_it_runs(folder, sto
         time.sleep(0.01)
 
     def refused():
-        with partial.offered(store, OWN.key):
+        with partial.offered(store, OWN):
             return partial.directory() is None
 
     ok, said = as_user(B, umask, refused)

@@ -12,6 +12,7 @@ from dualread.store import partial
 from dualread.store.code import CodeIndex, stage_roots
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.job import Entry, parse_job
+from dualread.store.key import Action
 from dualread.store.manifest import file_table, read_manifest
 from dualread.store.runner import spec_of
 from dualread.store.store import Store
@@ -39,7 +40,7 @@ class Job:
         compute = import_module(f"dualread.stages.{self.stage}").compute
         inputs = {name: _folder(path) for name, path in self.entry.inputs.items()}
         store = Store(out.parent / "store")
-        with partial.offered(store, "0" * 64):
+        with partial.offered(store, Action(stage=self.stage, code="", spec=self.entry.spec, inputs={}, packages={})):
             compute(spec_of(compute, self.entry.spec, self.stage), inputs, out)
         return file_table(out)
 

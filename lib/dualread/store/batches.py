@@ -3,9 +3,8 @@
 results/store/batches/<name[:2]>/<name>.<sha256 of the file>.safetensors
 
 The name is a digest of all that the computation of a batch reads: the job's action, but instead of the inputs that are
-read row by row, such as the table of questions, the content of the batch's rows in their order. So an edit of one image
-or question changes the names of the batches with its rows, and no others. RECORD.json of an entry names its batches for
-`dualread gc` and `dualread verify`. To remove them costs time, and never a result.
+read row by row, such as the table of questions, the content of the batch's rows in their order. RECORD.json of an entry
+names its batches for `dualread gc` and `dualread verify`. To remove them costs time, and never a result.
 """
 
 import contextlib

@@ -14,9 +14,9 @@ run; and `dualread.store.runner`, where the digest becomes a part of the key.
 
 import functools
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dualread import source_snapshot as source_snapshot
 from dualread.digests import digest_of
@@ -29,15 +29,28 @@ from dualread.store.source import Definition, as_names
 
 SOURCES_NAME = "sources.json"  # a file of the store: the parsed modules, for the next process
 _FILE = "file:"
-# It checks the types of what is declared, and converts nothing.
-_PACKAGES_OF_NO_RESULT = {"pydantic"}
-
+_PACKAGES_OF_NO_RESULT = {"pydantic"}  # it checks the types of what is declared, and converts nothing
 
 # A part of a module: the number of a definition, a name that it imports, or one of these.
 IMPORTED = "(imported)"  # what runs when it is imported
 ALL = "(all)"  # all that it defines
 HELD = "(held)"  # all that it defines, and all that it imports: who has a module can take any name from it
 Node = tuple[str, int | str]
+
+_Method = TypeVar("_Method", bound=Callable)
+
+
+def _of_roots(method: _Method) -> _Method:
+    """Return a method that answers once for equal roots, in the index that follows the packages of these roots."""
+
+    @functools.wraps(method)
+    def answer(self: "CodeIndex", roots: Iterable[str], *more: Any) -> Any:
+        question = (method.__name__, roots := tuple(roots), *more)
+        if question not in self._answers:
+            self._answers[question] = method(self._index_of(roots), roots, *more)
+        return self._answers[question]
+
+    return answer  # type: ignore[return-value]
 
 
 class CodeIndex(Modules):
@@ -49,24 +62,18 @@ class CodeIndex(Modules):
         self._cache_file = cache
         self._effects: dict[tuple[str, tuple[str, ...]], bool] = {}
         self._hooks: dict[tuple[str, str], bool] = {}
-        self._closures: dict[tuple[str, ...], set[Node]] = {}
-        self._digests: dict[tuple[str, ...], str] = {}
-        self._packages: dict[tuple[str, ...], dict[str, str]] = {}
+        self._answers: dict[tuple, Any] = {}
         for name in ("_bound", "_next", "_registering"):
             setattr(self, name, functools.cache(getattr(self, name)))
 
+    @_of_roots
     def digest(self, roots: Iterable[str]) -> str:
         """Return the digest of the closure of `roots` (see `stage_roots`)."""
-        roots = tuple(roots)
-        if roots not in self._digests:
-            self._digests[roots] = digest_of(self.table(roots))
-        return self._digests[roots]
+        return digest_of(self.table(roots))
 
+    @_of_roots
     def table(self, roots: Iterable[str]) -> dict[str, str]:
         """Return {module or "file:<path>": digest of what the closure of `roots` has of it}."""
-        roots = tuple(roots)
-        if (index := self._index_of(roots)) is not self:
-            return index.table(roots)
         files = {root.removeprefix(_FILE): "the spec" for root in roots if root.startswith(_FILE)}
         parts: dict[str, list[tuple[int, str]]] = {}
         for module, part in self.closure(roots):
@@ -81,23 +88,19 @@ class CodeIndex(Modules):
         table = {module: digest_of([d for _, d in sorted(digests)]) for module, digests in sorted(parts.items())}
         return table | {_FILE + name: self._file_digest(name, named_by) for name, named_by in sorted(files.items())}
 
+    @_of_roots
     def packages(self, roots: Iterable[str]) -> dict[str, str]:
         """Return {distribution: public version} of all third-party packages that the closure of `roots` imports."""
-        roots = tuple(roots)
-        if roots not in self._packages:
-            imported = {name.split(".")[0] for name in self.outside(roots)}
-            self._packages[roots] = public_versions(imported - sys.stdlib_module_names - _PACKAGES_OF_NO_RESULT)
-        return dict(self._packages[roots])
+        imported = {name.split(".")[0] for name in self.outside(roots)}
+        return public_versions(imported - sys.stdlib_module_names - _PACKAGES_OF_NO_RESULT)
 
     def files(self, roots: Iterable[str]) -> list[Path]:
         """Return the files of all modules that the closure of `roots` reaches, sorted."""
         return sorted({path for module, _ in self.closure(roots) if (path := self._find(module)) is not None})
 
+    @_of_roots
     def outside(self, roots: Iterable[str]) -> set[str]:
         """Return the modules of other packages, and the names in them, that the closure of `roots` imports."""
-        roots = tuple(roots)
-        if (index := self._index_of(roots)) is not self:
-            return index.outside(roots)
         imported: set[str] = set()
         for module, part in self.closure(roots):
             source = self._source(module)
@@ -105,41 +108,35 @@ class CodeIndex(Modules):
             imported.update(source.definitions[part].imports if isinstance(part, int) else ())
         return {name for name in imported if name.split(".")[0] not in (*self._folders, "")}
 
+    @_of_roots
     def closure(self, roots: Iterable[str]) -> set[Node]:
         """Return everything that code of `roots` can reach."""
-        roots = tuple(root for root in roots if not root.startswith(_FILE))
-        if (index := self._index_of(roots)) is not self:
-            return index.closure(roots)
-        if roots not in self._closures:
-            for root in roots:
-                if self._find(root) is None:
-                    raise ConfigError(f"{root}: no such module under {self._root}. Check the name in the config.")
-            seen = self._all_reached([(root, ALL) for root in roots if not self.is_outside(root)])
-            if any(
-                isinstance(part, int) and self._source(owner).definitions[part].reach == "all" for owner, part in seen
-            ):
-                seen = self._all_reached([(owner, HELD) for owner, part in seen if part == IMPORTED])
-            # These compute the name of a module that they import; a module's `__getattr__` does so only if something
-            # takes a name from it that it does not spell.
-            if packages := {
-                owner.partition(".")[0]
-                for owner, part in seen
-                if isinstance(part, int)
-                and (it := self._source(owner).definitions[part]).reach == "package"
-                and (it.names != ("__getattr__",) or (owner, HELD) in seen)
-            }:
-                seen = self._all_reached(
-                    [*seen, *((owner, HELD) for top in packages for owner in self._modules_below(top))]
-                )
-            self._cache.save()
-            self._closures[roots] = seen
-        return self._closures[roots]
+        modules = [root for root in roots if not root.startswith(_FILE)]
+        for root in modules:
+            if self._find(root) is None:
+                raise ConfigError(f"{root}: no such module under {self._root}. Check the name in the config.")
+        seen = self._all_reached([(root, ALL) for root in modules if not self.is_outside(root)])
+        if any(it.reach == "all" for _, it in self._definitions(seen)):
+            seen = self._all_reached([(owner, HELD) for owner, part in seen if part == IMPORTED])
+        # These compute the name of a module that they import; a module's `__getattr__` does so only if something takes
+        # a name from it that it does not spell.
+        if packages := {
+            owner.partition(".")[0]
+            for owner, it in self._definitions(seen)
+            if it.reach == "package" and (it.names != ("__getattr__",) or (owner, HELD) in seen)
+        }:
+            below = [(owner, HELD) for top in packages for owner in self._modules_below(top)]
+            seen = self._all_reached([*seen, *below])
+        self._parsed.save()
+        return seen
 
+    def _definitions(self, nodes: Iterable[Node]) -> list[tuple[str, Definition]]:
+        """Return those of `nodes` that are definitions, with their modules."""
+        return [(owner, self._source(owner).definitions[part]) for owner, part in nodes if isinstance(part, int)]
+
+    @_of_roots
     def way_to(self, roots: Iterable[str], file: str) -> list[str]:
         """Return the modules by which code of `roots` reaches a data file, on the shortest way; none if it does not."""
-        roots = tuple(roots)
-        if (index := self._index_of(roots)) is not self:
-            return index.way_to(roots, file)
         before: dict[Node, Node | None] = {(root, ALL): None for root in roots if not root.startswith(_FILE)}
         for node in (todo := list(before)):  # grows
             if file in self._source(node[0]).data_files:
@@ -272,11 +269,7 @@ class CodeIndex(Modules):
         return self._effects[module, effects]
 
     def _call_has_effects(self, module: str, name: str) -> bool:
-        called = [
-            (owner, self._source(owner).definitions[part])
-            for (owner, part), rest in self._named_with_rest(module, name.split("."))
-            if isinstance(part, int) and not rest
-        ]
+        called = self._definitions(n for n, rest in self._named_with_rest(module, name.split(".")) if not rest)
         return not called or any(
             self._has_effects(owner, it.if_called) or any(self._call_has_effects(owner, base) for base in it.bases)
             for owner, it in called
@@ -286,9 +279,9 @@ class CodeIndex(Modules):
         if (module, base) not in self._hooks:
             self._hooks[module, base] = False  # of names that stand for each other
             nodes = list(self._named(module, base.split(".")))
-            classes = [(owner, self._source(owner).definitions[part]) for owner, part in nodes if isinstance(part, int)]
             self._hooks[module, base] = any(part == HELD for _, part in nodes) or any(
-                it.has_hooks or any(self._has_hooks(owner, name) for name in it.bases) for owner, it in classes
+                it.has_hooks or any(self._has_hooks(owner, name) for name in it.bases)
+                for owner, it in self._definitions(nodes)
             )
         return self._hooks[module, base]
 
@@ -308,9 +301,8 @@ class CodeIndex(Modules):
 
 def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") -> tuple[str, ...]:
     """Return the roots of the code closure of `stage` with `spec`: sorted module names, then sorted "file:<path>"."""
-    named = set(_named(spec))
-    modules = {name if is_foreign(name) else f"{package}.{name}" for key, name in named if key == "module"}
-    files = {_FILE + name for key, name in named if key == "file"}
+    modules = {name if is_foreign(name) else f"{package}.{name}" for name in _named(spec, "module")}
+    files = {_FILE + name for name in _named(spec, "file")}
     return (*sorted({f"{package}.stages.{stage}", *modules}), *sorted(files))
 
 
@@ -329,14 +321,11 @@ def library(cache: Path | None = None) -> CodeIndex:
     return CodeIndex(source_snapshot.ROOT, cache)
 
 
-def _named(value: Any) -> Iterator[tuple[str, str]]:
-    """Yield each name under `module` or `file`, with this key."""
+def _named(value: Any, key: str) -> Iterator[str]:
+    """Yield each name that stands under `key` anywhere in a spec."""
+    members: Iterable[Any] = value if isinstance(value, list | tuple) else ()
     if isinstance(value, dict):
-        for key, member in value.items():
-            if key in ("module", "file"):
-                yield from ((key, name) for name in as_names(member, key))
-            elif isinstance(member, dict | list | tuple):
-                yield from _named(member)
-    elif isinstance(value, list | tuple):
-        for member in value:
-            yield from _named(member)
+        yield from as_names(value[key], key) if key in value else ()
+        members = (member for other, member in value.items() if other not in ("module", "file"))
+    for member in members:
+        yield from _named(member, key)

@@ -16,7 +16,6 @@ run was one of a selection, the first line has `"selection": "seeds: 17"`.
 """
 
 import json
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -27,62 +26,36 @@ from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.differences import edited
 from dualread.store.digest import content, read_json, replace_text
-from dualread.store.disk import explained
 from dualread.store.graph import artifacts_below
-from dualread.store.manifest import RECORD_NAME, read_manifest
+from dualread.store.manifest import read_manifest
 from dualread.store.place import STUDY_MARK, register, write_study
 from dualread.store.results import link
 from dualread.store.store import Store
 
 LOCK_NAME = "results.lock"
 _FORMAT = 1
-# Targets whose files are also copied to tables/ and figures/.
-_SHOWN = ("tables", "figures")
-# Small entries take the disk's latency rather than its bandwidth.
-_THREADS = 8
+_SHOWN = ("tables", "figures")  # targets whose files are also copied to tables/ and figures/
+_THREADS = 8  # small entries take the disk's latency rather than its bandwidth
 
 
-@dataclass(frozen=True, kw_only=True)
-class Copied:
-    """What happened to one entry: `size` in bytes if copied, `problem` if refused, neither if already present."""
+def copy_entries(keys: Iterable[str], source: Store, target: Store) -> Iterator[int | str | None]:
+    """Copy those entries `keys` of `source` that `target` lacks.
 
-    key: str
-    size: int | None = None
-    problem: str | None = None
-
-
-def copy_entries(keys: Iterable[str], source: Store, target: Store) -> Iterator[Copied]:
-    """Copy those entries `keys` of `source` that `target` lacks, and yield what happened to each, in the same order.
-
-    A damaged entry of the source is refused and the others are copied. An entry of the target with wrong file sizes is
-    replaced.
+    Yield of each, in the same order, its size in bytes if it was copied, None if it was there, and why it was refused
+    if the source's is damaged. An entry of the target with wrong file sizes is replaced.
     """
+
+    def copied(key: str) -> int | str | None:
+        if target.lookup(key) is not None:
+            return None
+        try:
+            manifest = source.manifest(key)
+        except ArtifactError as error:
+            return str(error)
+        return target.take(manifest, source.entry(key)) or sum(file["size"] for file in manifest.files.values())
+
     with ThreadPoolExecutor(_THREADS) as pool:
-        yield from pool.map(lambda key: _copy_entry(key, source, target), keys)
-
-
-def _copy_entry(key: str, source: Store, target: Store) -> Copied:
-    if target.lookup(key) is not None:
-        return Copied(key=key)
-    directory = source.entry(key)
-    try:
-        manifest = source.manifest(key)
-    except ArtifactError as error:
-        return Copied(key=key, problem=str(error))
-    names = [*manifest.files, *([RECORD_NAME] if (directory / RECORD_NAME).is_file() else [])]
-    with target.scratch(key) as scratch:
-        for name in names:
-            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            try:
-                shutil.copyfile(directory / name, scratch / name)
-            except OSError as error:
-                if error.filename == str(directory / name) and error.filename2 is None:
-                    return Copied(key=key, problem=f"{error.filename}: cannot be read ({error.strerror})")
-                raise explained(error, target.root) from error
-        if problem := next(manifest.wrong_bytes(scratch), None):
-            return Copied(key=key, problem=problem.replace(str(scratch), str(directory), 1))
-        target.adopt(scratch, manifest)
-    return Copied(key=key, size=sum(file["size"] for file in manifest.files.values()))
+        yield from pool.map(copied, keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +75,8 @@ class Lock:
         """Return the lock with only these targets (tables/main), or those in these folders (tables); None means all."""
         if names is None:
             return self
-        chosen = {
-            target: self.targets[target]
-            for target in self.targets
-            if any(f"{target}/".startswith(f"{n}/") for n in names)
-        }
+        folders = tuple(f"{name}/" for name in names)
+        chosen = {target: row for target, row in self.targets.items() if f"{target}/".startswith(folders)}
         if not chosen:
             meant = "".join(did_you_mean(name, self.targets) for name in names)
             raise ConfigError(
@@ -117,9 +87,8 @@ class Lock:
 
     def to_text(self) -> str:
         """Return the text of the file."""
-        lines = [
-            f"{json.dumps(name)}: {json.dumps(self.targets[name], sort_keys=True)}" for name in sorted(self.targets)
-        ]
+        rows = sorted(self.targets.items())
+        lines = [f"{json.dumps(name)}: {json.dumps(row, sort_keys=True)}" for name, row in rows]
         selection = f', "selection": {json.dumps(self.selection)}' if self.selection else ""
         head = f'{{"format": {_FORMAT}, "study": {json.dumps(self.study)}{selection}, "targets": {{\n'
         return head + ",\n".join(lines) + "\n}}\n"
@@ -162,9 +131,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
     folder = root / "results" / lock.study
     # Snakemake would take the restored artifacts for those of another lock.
     if content(folder / LOCK_NAME) != lock.to_text().encode() and next(artifacts_below(folder, store), None):
-        raise ArtifactError(
-            f"{folder}: already holds artifacts that are not of this lock. Choose another folder (--to)."
-        )
+        raise ArtifactError(f"{folder}: holds artifacts that are not of this lock. Choose another folder (--to).")
     shown = [name for name in sorted(lock.targets) if name.split("/")[0] in _SHOWN]
     there = [name for name in sorted(lock.targets) if store.lookup(lock.targets[name]["key"]) is not None]
     if missing := sorted(set(shown) - set(there)):
@@ -177,31 +144,24 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
     replace_text(folder / LOCK_NAME, lock.to_text())
     write_study(folder, Store(store.root.resolve()))
     for name in there:
-        _restore(name, lock, store, folder)
+        target = lock.targets[name]
+        entry, manifest = store.entry(target["key"]), store.manifest(target["key"])
+        if manifest.digest != target["digest"]:
+            raise ArtifactError(
+                f"{entry}: its files (digest {manifest.digest[:12]}) differ from those that the lock records for {name}"
+                f" ({target['digest'][:12]}): two machines got different results. Copy into an empty store."
+            )
+        if problems := list(manifest.wrong_bytes(entry)):
+            raise ArtifactError(f"{problems[0]}; {name} is damaged. Delete {entry} and copy it again.")
+        link(entry, manifest, folder / name)
     for name in shown:
         key = lock.targets[name]["key"]
-        manifest = store.manifest(key)
-        code = f"code {manifest.action.code[:8]}{edited(manifest.action, store.record(key))}"
-        earlier = ", of an earlier configuration than others in this lock" if lock.targets[name].get("outdated") else ""
-        yield f"{name}: {key[:8]}, {code}{earlier}" + "".join(
-            f", {copy}" for copy in _copies(name, lock.study, folder, root)
-        )
+        action = store.manifest(key).action
+        told = [key[:8], f"code {action.code[:8]}{edited(action, store.record(key))}"]
+        told += ["of an earlier configuration than others in this lock"] if lock.targets[name].get("outdated") else []
+        yield f"{name}: {', '.join([*told, *map(str, _copies(name, lock.study, folder, root))])}"
     yield f"{folder}: {len(there)} of {len(lock.targets)} locked artifacts are in {store.root}."
     yield "These results are those of the locked code and data; the present code has computed none of them."
-
-
-def _restore(name: str, lock: Lock, store: Store, folder: Path) -> None:
-    target = lock.targets[name]
-    entry = store.entry(target["key"])
-    manifest = store.manifest(target["key"])
-    if manifest.digest != target["digest"]:
-        raise ArtifactError(
-            f"{entry}: its files (digest {manifest.digest[:12]}) differ from those that the lock records for {name}"
-            f" ({target['digest'][:12]}): two machines got different results. Copy into an empty store."
-        )
-    if problems := list(manifest.wrong_bytes(entry)):
-        raise ArtifactError(f"{problems[0]}; {name} is damaged. Delete {entry} and copy it again.")
-    link(entry, manifest, folder / name)
 
 
 def _copies(name: str, study: str, folder: Path, root: Path) -> Iterator[Path]:

@@ -32,18 +32,18 @@ def edited(action: Action, record: Mapping[str, Any]) -> str:
 
 def predecessor(found: Target, store: Store) -> str | None:
     """Return the key of the previous artifact that the same stage wrote for the same output; None if there is none."""
-    record = store.record(found.manifest.key)
+    made = found.manifest
+    record = store.record(made.key)
     output = json.dumps(record.get("output")).encode()
     earlier = []
     for key in store.stored_keys():
         # Most records are for other outputs, so parsing them would waste time.
-        if key != found.manifest.key and output in (content(store.entry(key) / RECORD_NAME) or b""):
+        if key != made.key and output in (content(store.entry(key) / RECORD_NAME) or b""):
             other = store.record(key)
-            if "output" in other and other["output"] == record.get("output"):
+            if "output" in other and other["output"] == record.get("output") and other["written"] <= record["written"]:
                 earlier.append((other["written"], key))
-    by_time = [key for written, key in sorted(earlier, reverse=True) if written <= record["written"]]
-    made = ((key, store.find(key)) for key in by_time)
-    return next((key for key, it in made if it and it.action.stage == found.manifest.action.stage), None)
+    keys = (key for _, key in sorted(earlier, reverse=True))
+    return next((key for key in keys if (it := store.find(key)) and it.action.stage == made.action.stage), None)
 
 
 def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:

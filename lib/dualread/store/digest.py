@@ -37,6 +37,15 @@ def read_json(path: Path) -> Any:
         raise ValueError("nested too deeply") from error
 
 
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Return the JSON object that the file `path` holds, which is kept for convenience; {} if there is none."""
+    try:
+        value = read_json(path)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def content(path: Path) -> bytes | None:
     """Return the bytes of `path`; None if it is missing, something else than a plain file, or cannot be read."""
     try:
@@ -72,9 +81,8 @@ def sha256_file(path: Path) -> str:
 class KeptTable:
     """A table in one JSON file of the store, which may be deleted at any time; without a path, nothing is kept.
 
-    Several processes and checkouts may share the file: each replaces it atomically, and an update that another process
-    overwrites only means that a row is computed again. Keys are computed from the rows. So a file that is damaged, or
-    was written by another `version` of what computes the rows, counts as empty.
+    Several processes may replace the file; a row that is lost is computed again. Keys are computed from the rows, so a
+    file that is damaged, or was written by another `version` of what computes them, counts as empty.
     """
 
     def __init__(self, path: Path | None, version: str = "") -> None:
@@ -134,8 +142,7 @@ class StatCache:
 def raw_digest(path: Path, cache: StatCache | None = None) -> str:
     """Return the content digest of a raw file, or of a folder as a table of relative paths and digests.
 
-    Without a `cache`, every file is read. Files and folders whose names start with a dot are ignored, because download
-    tools keep times there.
+    Files and folders whose names start with a dot are ignored, because download tools keep times there.
     """
     sha256 = cache.sha256 if cache is not None else sha256_file
     if path.is_file():

@@ -18,6 +18,8 @@ from dualread.errors import ArtifactError, DualReadError
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # EFBIG: the limit of `ulimit -f`
 _NOTHING_FREE = 2**16  # bytes
+# Hard links are impossible: another device, no support, too many links, or files of another owner (a shared store).
+_NO_HARD_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 _FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
 _OF_GROUP = stat.S_IWGRP | stat.S_ISGID  # with the second, the folders in a folder have its group
 _NAMED = 3
@@ -41,6 +43,25 @@ def open_folder(folder: Path, root: Path) -> None:
             os.chown(folder, -1, above.st_gid)
         mode |= _OF_GROUP
     folder.chmod(mode)
+
+
+def hard_link(source: Path, target: Path) -> bool:
+    """Make a hard link; return False if none is possible."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINK:
+            raise
+        return False
+    return True
+
+
+def is_same(source: Path, target: Path) -> bool:
+    """Return whether two paths are of one file that is there."""
+    try:
+        return source.samefile(target)
+    except OSError:
+        return False
 
 
 def settle(directory: Path, root: Path) -> None:
@@ -117,24 +138,24 @@ def explained(error: OSError, store: Path) -> ArtifactError:
     if error.errno in _FULL:
         return ArtifactError(no_space(store))
     if error.errno in _UNWRITABLE:
-        closed = Path(os.fsdecode(error.filename)).parent if error.filename else None
-        whose = f" {described(closed)}." if closed and error.errno in (errno.EACCES, errno.EPERM) else ""
+        folder = Path(os.fsdecode(error.filename)).parent if error.filename else store
+        closed = described(folder) if error.errno in (errno.EACCES, errno.EPERM) else folder
         return ArtifactError(
-            f"{store}: cannot write into the store ({error.strerror}: {error.filename})."
-            f" Expected a writable folder. Change its owner or mode, or set `store` in the config.{whose}"
+            f"{store}: cannot write into the store ({error.strerror}: {error.filename}). Expected a writable folder:"
+            f" {closed}. Change its owner or mode, or set `store` in the config."
         )
     return ArtifactError(f"{store}: writing into the store failed ({error}). Check its file system.")
 
 
 def no_space(folder: Path) -> str:
     """Return the message for a full disk."""
+    free = "unknown"
     with contextlib.suppress(OSError):
-        free = shutil.disk_usage(folder).free / 2**20
-        return (
-            f"{folder}: no space left on the device, or a quota or a limit on file sizes is exhausted"
-            f" ({free:,.0f} MiB free). Finished entries are safe. Free some space and run the same command again."
-        )
-    return f"{folder}: no space left on the device. Free some space and run the same command again."
+        free = f"{shutil.disk_usage(folder).free / 2**20:,.0f} MiB"
+    return (
+        f"{folder}: no space left on the device, or a quota or a limit on file sizes is exhausted (free: {free})."
+        " Finished entries are safe. Free some space and run the same command again."
+    )
 
 
 def is_no_space(error: BaseException, folder: Path) -> bool:

@@ -1,11 +1,10 @@
 """Which statements do something when they run, besides binding the names that they spell.
 
 The import of a module runs all of its top-level statements. What a stage computes can depend on a definition that it
-does not name if that definition does something: it registers itself, changes another module, or derives a class from
-one that counts its subclasses. So `dualread.store.code` counts each definition with effects, and of the others only
-those that are named. A statement has no effects if it is made of names, literals, operators, and calls of functions
-that are known to have none: those in `_PURE`, and functions and plain classes of the library that are so made.
-Whatever is not known has effects.
+does not name if that definition registers itself, changes another module, or derives a class from one that counts its
+subclasses. So `dualread.store.code` counts each definition with effects, and of the others only those that are named.
+A statement has no effects if it is made of names, literals, operators, and calls of functions that are known to have
+none: those in `_PURE`, and functions and plain classes that are so made. Whatever is not known has effects.
 """
 
 import ast
@@ -46,7 +45,6 @@ _PURE = frozenset(
 )
 _HOOKS = {"__init_subclass__", "__set_name__", "__mro_entries__", "__prepare__", "__class_getitem__"}
 _MADE_BY = {"__init__", "__new__", "__post_init__"}
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class _Decorated(ast.Call):
@@ -54,10 +52,7 @@ class _Decorated(ast.Call):
 
 
 class Names:
-    """What the names of one module stand for.
-
-    Imports bind `aliases` to absolute names, statements the names `defined`. It `has_more` of `from ... import *`.
-    """
+    """What the names of one module stand for: imports bind `aliases`, statements `defined`, `import *` perhaps more."""
 
     def __init__(self, aliases: Mapping[str, tuple[str, ...]], defined: Iterable[str], *, has_more: bool) -> None:
         self._aliases, self._defined, self._has_more = aliases, frozenset(defined), has_more
@@ -85,15 +80,7 @@ class Names:
 @lru_cache(maxsize=1)  # what is found in a statement is found by several walks
 def walked(node: ast.AST) -> Sequence[ast.AST]:
     """Return the nodes that `ast.walk` yields, in its order."""
-    nodes = [node]
-    for part in nodes:
-        for name in part._fields:
-            value = getattr(part, name, None)
-            if isinstance(value, ast.AST):
-                nodes.append(value)
-            elif isinstance(value, list):
-                nodes += [child for child in value if isinstance(child, ast.AST)]
-    return nodes
+    return tuple(ast.walk(node))
 
 
 def dotted(node: ast.AST) -> str | None:
@@ -116,17 +103,15 @@ def call_effects(node: ast.stmt, names: Names) -> Effects:
         local = {part.arg for part in walked(node) if isinstance(part, ast.arg)} | _stored(node)
         return _effects((part for statement in node.body for part in _executed(statement)), names, local)
     if isinstance(node, ast.ClassDef) and not has_hooks(node, names):
-        methods = {part.name for part in node.body if isinstance(part, _Function)}
         decorators = [part.func if isinstance(part, ast.Call) else part for part in node.decorator_list]
         is_data = any(names.target(decorator) == "dataclasses.dataclass" for decorator in decorators)
-        return () if is_data and not methods & _MADE_BY else None
+        return () if is_data and not _methods(node) & _MADE_BY else None
     return None
 
 
 def has_hooks(node: ast.ClassDef, names: Names) -> bool:
     """Return whether a class runs code of its own when another is derived from it, or has one as an attribute."""
-    methods = {part.name for part in node.body if isinstance(part, _Function)}
-    return _has_metaclass(node, names) or bool(_HOOKS & (methods | _stored(node)))
+    return _has_metaclass(node, names) or bool(_HOOKS & (_methods(node) | _stored(node)))
 
 
 def _has_metaclass(node: ast.ClassDef, names: Names) -> bool:
@@ -136,6 +121,10 @@ def _has_metaclass(node: ast.ClassDef, names: Names) -> bool:
 def base_name(base: ast.expr) -> str | None:
     """Return the dotted name of a base class, such as `Base` of `Base[int]`; None if it is what a call returns."""
     return dotted(base.value if isinstance(base, ast.Subscript) else base)
+
+
+def _methods(node: ast.ClassDef) -> set[str]:
+    return {part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def _stored(node: ast.AST) -> set[str]:
@@ -172,11 +161,8 @@ def _executed(node: ast.AST) -> Iterator[ast.AST | None]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             yield from _decorating(node)
-            signature = node.args
-            arguments = [*signature.posonlyargs, *signature.args, *signature.kwonlyargs]
-            arguments += [argument for argument in (signature.vararg, signature.kwarg) if argument is not None]
-            annotations = [argument.annotation for argument in arguments]
-            yield from _executed_of(*signature.defaults, *signature.kw_defaults, *annotations, node.returns)
+            annotations = [part.annotation for part in ast.walk(node.args) if isinstance(part, ast.arg)]
+            yield from _executed_of(*node.args.defaults, *node.args.kw_defaults, *annotations, node.returns)
         case ast.Lambda():
             yield from _executed_of(*node.args.defaults, *node.args.kw_defaults)
         case ast.ClassDef():

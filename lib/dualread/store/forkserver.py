@@ -3,7 +3,7 @@
 `layers` starts this file as a program, with a plan on its standard input. It imports packages and nothing of dualread:
 every child imports the library afresh, so that the code of a result is the code of its key. A job stops if a package
 was replaced since the run was planned (`runner.check_plan`), so those that were imported here are the right ones. Each
-layer of packages has a process of its own, forked from the one before it. It forks the jobs of its stages, passes
+layer of packages has a process of its own, forked from the one before it, which forks the jobs of its stages, passes
 signals on to them, and tells how they end.
 
 They end with Snakemake's process, which holds the other end of standard input open. A child dies with the process that
@@ -26,8 +26,6 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
 
 # What shells and Snakemake set per job, and no package reads when it is imported.
 _PER_JOB = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "TEMP"})
@@ -46,43 +44,34 @@ _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _Jobs = dict[int, tuple[int, socket.socket]]  # by a descriptor of its process: the process, and who asked for the job
 
 
-@dataclass(frozen=True, kw_only=True)
-class ForkedJob:
-    """What `forked` asks for: a call of `dualread.store.run`, and where."""
+def _run(streams: list[int], arguments: list[str], folder: str, environment: dict[str, str]) -> None:
+    """Do what `python -m dualread.store.run` does with these `arguments`, and exit as it does; only in a child."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(folder)
+    os.environ.update(environment)
+    tempfile.tempdir = None  # a package may have looked it up
+    sys.argv = ["", *arguments]
+    gc.enable()
+    from dualread.store.run import main
 
-    arguments: list[str]
-    folder: str
-    environment: dict[str, str]
-    streams: list[int]  # standard input, output, and error
-
-    def run(self) -> None:
-        """Do what `python -m dualread.store.run` does, and exit as it does; only in a child."""
-        os.setpgid(0, 0)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        for number, stream in enumerate(self.streams):
-            os.dup2(stream, number)
-            os.close(stream)
-        os.chdir(self.folder)
-        os.environ.update(self.environment)
-        tempfile.tempdir = None  # a package may have looked it up
-        sys.argv = ["", *self.arguments]
-        gc.enable()
-        from dualread.store.run import main
-
-        try:
-            code = main(self.arguments)
-        except SystemExit as end:
-            code = end.code
-            if not isinstance(code, int):  # Python knows what to do with it
-                raise
-        # Not as usual: to free all that the packages made, one by one, takes a child up to half a second.
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    try:
+        code = main(arguments)
+    except SystemExit as end:
+        code = end.code
+        if not isinstance(code, int):  # Python knows what to do with it
+            raise
+    # Not as usual: to free all that the packages made, one by one, takes a child up to half a second.
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _serve(listeners: list[socket.socket]) -> None:
@@ -140,18 +129,17 @@ def _ready(others: list, jobs: _Jobs, patience: float | None = None) -> list:
 
 def _fork_job(connection: socket.socket, jobs: _Jobs, others: list[socket.socket]) -> None:
     """Fork the job that somebody asks for; whoever asked without an answer runs it."""
-    process, descriptors = -1, []  # of the streams, and of the file with all else, which come in one piece
-    job: Any = None
+    process, descriptors, call = -1, [], ()  # of the streams, and of the file with all else, which come in one piece
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):  # no request
         _, descriptors, _, _ = socket.recv_fds(connection, 1, 4)
         with open(descriptors.pop(), "rb") as request:
-            text = os.pread(request.fileno(), _MOST_BYTES, 0)
-        job = ForkedJob(streams=descriptors, **json.loads(text))
-        process = _fork() if _has_environment(job) else -1
+            asked = json.loads(os.pread(request.fileno(), _MOST_BYTES, 0))
+        call = asked["arguments"], asked["folder"], asked["environment"]
+        process = _fork() if _has_environment(asked["environment"]) else -1
     if process == 0:
         for other in (connection, *others, *(asked_by for _, asked_by in jobs.values())):
             other.close()
-        job.run()
+        _run(descriptors, *call)
     _close(descriptors)
     if process < 0:
         connection.close()
@@ -161,10 +149,10 @@ def _fork_job(connection: socket.socket, jobs: _Jobs, others: list[socket.socket
         connection.sendall(b"+")
 
 
-def _has_environment(job: ForkedJob) -> bool:
-    """Return whether packages that are imported here are as the job would have them; say once if not."""
-    names = (job.environment.keys() | _ENVIRONMENT.keys()) - _PER_JOB
-    different = sorted(name for name in names if job.environment.get(name) != _ENVIRONMENT.get(name))
+def _has_environment(environment: dict[str, str]) -> bool:
+    """Return whether packages that are imported here are as a job would have them; say once if not."""
+    names = (environment.keys() | _ENVIRONMENT.keys()) - _PER_JOB
+    different = sorted(name for name in names if environment.get(name) != _ENVIRONMENT.get(name))
     if different and not _HAS_WARNED[0]:
         _HAS_WARNED[0] = 1
         reason = f"these variables are not what they were when the run began: {', '.join(different)}"

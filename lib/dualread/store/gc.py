@@ -10,6 +10,7 @@ from, and the batches of all these. All results folders registered in the store 
 
 import os
 import shutil
+import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -76,9 +77,8 @@ def leftovers(
             manifest = store.find(key)
             yield _leftover(store.entry(key), manifest.action.stage if manifest else _DAMAGED, key, kept)
     for folder in _directories(store.root / "partial"):
-        lease = folder.with_name(f"{folder.name}.lease")
-        finished = store.entry(folder.name).is_dir()
-        yield _leftover(folder, _KILLED, folder.name, "in use" if is_held(lease) else None, not finished)
+        kept = "in use" if is_held(folder.with_name(f"{folder.name}.lease")) else None
+        yield _leftover(folder, _KILLED, folder.name, kept, not store.entry(folder.name).is_dir())
     for folder in _directories(store.root / "tmp"):
         key, host, pid, *_ = [*folder.name.split("."), "", ""]
         here = host == HOST and pid.isdecimal()
@@ -112,17 +112,14 @@ def remove(leftover: Leftover, store: Store) -> None:
 
 
 def _leftover(path: Path, kind: str, key: str, kept: str | None, resumable: bool = False) -> Leftover:
-    size = freed = 0
+    paths = [path]
+    for parent, folders, files in os.walk(path):
+        paths += [Path(parent, name) for name in (*folders, *files)]
     # The mtimes of folders count as well: a new hard link changes only a file's ctime, a rename only a folder's mtime.
-    newest = 0.0
-    for parent, _, files in os.walk(path) if path.is_dir() else [(path.parent, [], [path.name])]:
-        newest = max(newest, os.stat(parent).st_mtime) if path.is_dir() else newest
-        for name in files:
-            status = os.lstat(os.path.join(parent, name))
-            newest = max(newest, status.st_mtime)
-            size += status.st_size
-            freed += status.st_size if status.st_nlink == 1 else 0
-    seconds = time.time() - newest
+    statuses = [os.lstat(each) for each in paths]
+    seconds = time.time() - max(status.st_mtime for status in statuses)
+    sizes = [(status.st_size, status.st_nlink) for status in statuses if not stat.S_ISDIR(status.st_mode)]
+    size, freed = sum(n for n, _ in sizes), sum(n for n, links in sizes if links == 1)
     if kept is None and seconds < _HOUR:
         kept = "written within the last hour"
     elif kept is None and resumable and seconds < _WEEK:

@@ -7,6 +7,7 @@ such a graph, too.
 """
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -16,7 +17,9 @@ from typing import Any, TypeVar
 from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
 from dualread.store.batches import RECORDED, batch_files, is_damaged
+from dualread.store.differences import described, short
 from dualread.store.digest import raw_digest
+from dualread.store.disk import is_same
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.place import Target, study_folder
 from dualread.store.store import Store
@@ -87,22 +90,26 @@ class Graph:
         return {key: self.manifest(key) for key in walk(keys, inputs)}
 
 
-class Lineage:
-    """The lines that show artifacts and, indented below each, what it was made from (`inputs`); each is shown once."""
+class Lineage(Graph):
+    """The lines that show artifacts and, indented below each, what it was made from; each is shown once."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        described: Callable[[Manifest], str],
-        inputs: Callable[[Manifest], Iterable[str]] = lambda manifest: sorted(manifest.action.inputs),
-    ) -> None:
-        self._graph, self._described, self._inputs = graph, described, inputs
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
         self.shown: dict[str, Manifest] = {}  # by key
+
+    def line(self, manifest: Manifest) -> str:
+        """Return the line of an artifact."""
+        spec = json.dumps(manifest.action.spec, ensure_ascii=False, sort_keys=True)
+        return f"{described(manifest, self.record(manifest.key))}  {short(spec)}"
+
+    def followed(self, manifest: Manifest) -> Iterable[str]:
+        """Return the names of the inputs that are shown, in order."""
+        return sorted(manifest.action.inputs)
 
     def lines(self, key: str, name: str = "", indent: str = "") -> Iterator[str]:
         """Yield the lines of the artifact `key`, labelled `name`, and of everything that it was made from."""
         label = f"{indent}{name}: " if name else indent
-        manifest = self._graph.manifest(key)
+        manifest = self.manifest(key)
         if manifest is None:
             yield f"{label}{key[:8]} is not in the store"
             return
@@ -110,12 +117,12 @@ class Lineage:
             yield f"{label}{key[:8]}, above"
             return
         self.shown[key] = manifest
-        yield f"{label}{self._described(manifest)}"
+        yield f"{label}{self.line(manifest)}"
         above = []
-        for below in self._inputs(manifest):
+        for below in self.followed(manifest):
             parent = manifest.input_keys.get(below)
             if parent is None:
-                path = self._graph.record(key).get("input_paths", {}).get(below, "raw data")
+                path = self.record(key).get("input_paths", {}).get(below, "raw data")
                 yield f"{indent}  {below}: {path}, sha256 {manifest.action.inputs[below][:8]}"
             elif parent in self.shown:
                 above.append(f"{below} {parent[:8]}")
@@ -129,8 +136,7 @@ def damages(target: Target, store: Store, locked: Mapping[str, str] | None = Non
     """Yield one sentence per damaged or missing file, of the target and of everything that it was made from.
 
     Whoever can write into the store can replace an entry's files and its MANIFEST.json consistently. What was made from
-    it still has the digest of the files that were there, and so has `locked`: those of the study's results.lock, by
-    key.
+    it still has the digest of the files that were there, and so has `locked`: the study's results.lock, by key.
     """
     if target.copy is not None:
         yield from _copy_damages(target)
@@ -152,8 +158,8 @@ def damages(target: Target, store: Store, locked: Mapping[str, str] | None = Non
         except ArtifactError as error:
             yield f"{error} {readers[key]} was made from it."
             continue
-        pairs = [(directory / name, target.directory / name) for name in manifest.files]
-        if key != target.manifest.key or not all(a.exists() and b.exists() and a.samefile(b) for a, b in pairs):
+        is_read = key == target.manifest.key
+        if not (is_read and all(is_same(directory / name, target.directory / name) for name in manifest.files)):
             yield from manifest.wrong_bytes(directory)
         reader = f"{manifest.action.stage} {key[:8]}"
         current, record = _current(manifest, store, folder)
@@ -165,9 +171,9 @@ def damages(target: Target, store: Store, locked: Mapping[str, str] | None = Non
                 yield f"{path}: changed since {reader} read it as {name}"
         if locked and locked.get(key, manifest.digest) != manifest.digest:
             yield f"{directory}: its files are others than the study's results.lock records; somebody replaced them"
-        for file in (file for name in store.record(key).get(RECORDED, ()) for file in batch_files(store, name)):
-            if is_damaged(file):
-                yield f"{file}: a batch of {reader} is damaged; remove it, and it is computed again if it is needed"
+        batches = (file for name in store.record(key).get(RECORDED, ()) for file in batch_files(store, name))
+        for file in filter(is_damaged, batches):
+            yield f"{file}: a batch of {reader} is damaged; remove it, and it is computed again if it is needed"
         digests[key], inputs[key] = manifest.digest, [*manifest.input_keys.values()]
         readers |= {parent: reader for parent in inputs[key] if parent not in readers}
         reads += [(reader, name, parent, manifest.action.inputs[name]) for name, parent in manifest.input_keys.items()]

@@ -15,7 +15,7 @@ from typing import Any
 
 from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError, ConfigError
-from dualread.store.digest import read_json, replace_text
+from dualread.store.digest import read_mapping, replace_text
 from dualread.store.key import Action
 from dualread.store.manifest import read_manifest
 from dualread.store.store import Store
@@ -44,12 +44,10 @@ _path = cache(Path)  # many entries share an input
 
 def job_text(job: str) -> str:
     """Return the JSON text of a job; `job` is a file, `-` for standard input, or the text itself."""
-    if job == "-":
-        return sys.stdin.read()
     if job.lstrip().startswith(("{", "[")):
         return job
     try:
-        return Path(job).read_text()
+        return sys.stdin.read() if job == "-" else Path(job).read_text()
     except (OSError, ValueError) as error:
         raise ConfigError(f"JOB: {job}: cannot be read ({error}). Expected a JSON file, -, or JSON.") from error
 
@@ -78,13 +76,14 @@ def _check_keys(value: Any, required: set[str], optional: set[str], where: str) 
 def write_planned(folder: Path, recipes: Mapping[str, str]) -> float:
     """Note the `recipes` of a run that begins, besides those of other targets; return the file system's time."""
     path = folder / PLANNED_NAME
-    replace_text(path, json.dumps({**_read(folder), **recipes}).replace(", ", ",\n") + "\n")
+    replace_text(path, json.dumps({**read_mapping(path), **recipes}).replace(", ", ",\n") + "\n")
     return path.stat().st_mtime
 
 
 def check_planned(output: Path, action: Action) -> None:
     """Refuse to show a result where a later run makes something else; `output` is results/<study>/..."""
-    if _read(Path(*output.parts[:2])).get(str(output), action.recipe) != action.recipe:
+    planned = read_mapping(Path(*output.parts[:2], PLANNED_NAME))
+    if planned.get(str(output), action.recipe) != action.recipe:
         raise ArtifactError(
             f"{output}: a later run makes something else here, because settings or code were edited since this job was"
             f" planned. The result is kept in the store ({action.key[:8]}) and is not shown."
@@ -104,11 +103,3 @@ def shown(output: Path, action: Action) -> Iterator[None]:
             if read_manifest(manifest).key == action.key:
                 manifest.unlink()
         raise
-
-
-def _read(folder: Path) -> dict[str, str]:
-    try:
-        planned = read_json(folder / PLANNED_NAME)
-    except (OSError, ValueError):
-        return {}
-    return planned if isinstance(planned, dict) else {}

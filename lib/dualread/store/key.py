@@ -51,11 +51,10 @@ class Action:
 
 
 def public_versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return {distribution: version} of the importable top-level names `packages`.
+    """Return {distribution: version, or "not installed"} of the importable top-level names `packages`.
 
     Local labels are cut off (`2.13.0+cpu` becomes `2.13.0`), so that a laptop finds entries that a cluster computed. A
-    package that is not installed is listed as "not installed", since the stage may import it in a branch that does not
-    run here.
+    package that is not installed counts, since the stage may import it in a branch that does not run here.
     """
     return {name: version for package in sorted(packages) for name, version in _versions(package)}
 

@@ -42,9 +42,8 @@ def start_forkserver(
 ) -> None:
     """Start the processes that fork the jobs of a run (stage and file), and let `forked` know their address.
 
-    They end when this process ends. They need Linux. What a terminal sends to this process does not reach them: their
-    children get it from `forked`. A job with other variables than `environment`, besides those of this process, is not
-    forked. An entry that `is_found` in the store needs no packages.
+    They end when this process ends. They need Linux. A job with other variables than `environment`, besides those of
+    this process, is not forked. An entry that `is_found` in the store needs no packages.
     """
     stages: dict[str, set[str]] = {}  # the modules, or names in them, that each may import
     for stage, file in jobs:
@@ -83,7 +82,7 @@ def start_forkserver(
     command = [sys.executable, "-P", Path(__file__).with_name("forkserver.py")]
     process = subprocess.Popen(
         ["bash", "-c", 'exec "$@"', "bash", *command],
-        start_new_session=True,
+        start_new_session=True,  # what a terminal sends to this process, jobs get from `forked`
         stdin=subprocess.PIPE,
         env={**os.environ, **environment},
         pass_fds=[listener.fileno() for listener in listeners.values()],

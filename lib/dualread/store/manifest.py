@@ -18,6 +18,10 @@ RECORD_NAME = "RECORD.json"
 _FORMAT = 1
 # Errors that keep an intact file from being read for the moment.
 TEMPORARY = (errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+MACHINE_FAILED = (
+    "The machine or its file system failed, or a resource limit was reached. Solve the problem and run the same command"
+    " again."
+)
 
 
 class MachineError(DualReadError):
@@ -104,9 +108,12 @@ def read_manifest(path: Path) -> Manifest:
     advice = f"Delete {path} and run the same command again: the artifact is then looked up or recomputed."
     try:
         document = read_json(path)
-        action = Action(**{name: document[name] for name in FIELDS})
-        parts = {name: document[name] for name in ("files", "input_keys")}
-        manifest = Manifest(action=action, **parts, place=document.get("place"))
+        manifest = Manifest(
+            action=Action(**{name: document[name] for name in FIELDS}),
+            files=document["files"],
+            input_keys=document["input_keys"],
+            place=document.get("place"),
+        )
         stated = document["format"], document["key"], document["digest"]
         if agrees := stated == (_FORMAT, manifest.key, manifest.digest):
             _check_types(manifest)
@@ -123,8 +130,7 @@ def read_manifest(path: Path) -> Manifest:
 def _raise_if_temporary(path: Path, error: OSError) -> None:
     if error.errno in TEMPORARY:
         raise MachineError(
-            f"{path}: cannot be read at the moment ({error.strerror}); the file may be intact. The machine or its file"
-            " system failed, or a resource limit was reached. Solve the problem and run the same command again."
+            f"{path}: cannot be read at the moment ({error.strerror}); the file may be intact. {MACHINE_FAILED}"
         ) from error
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from dualread import source_snapshot as source_snapshot
 from dualread.errors import ConfigError
-from dualread.store.source import Source, SourceCache, parse
+from dualread.store.digest import KeptTable
+from dualread.store.source import PARSER, Source, parse
 
 # These modules store, find and report results but do not change them, so an edit to them must not retrain an actor.
 # `plugins` only imports modules that the spec names, and each of those is in the closure.
@@ -27,7 +28,7 @@ class Modules:
                 raise ConfigError(f"{name}: {where}. Install it beside dualread.")
             self._folders[name] = folder
         self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
-        self._cache = SourceCache(cache, root)
+        self._parsed = KeptTable(cache, PARSER)  # by path, with the digest of the bytes
         for name in ("_find", "_is_inside", "_is_bare", "_source", "_file_digest"):
             setattr(self, name, functools.cache(getattr(self, name)))
 
@@ -65,11 +66,13 @@ class Modules:
     def _source(self, module: str) -> Source:
         path = self._find(module)
         assert path is not None, module
-        content = source_snapshot.read(path)
-        if (source := self._cache.find(path, content)) is None:
-            package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-            source = parse(content, package, path)
-            self._cache.keep(path, source)
+        name = path.relative_to(self._root if path.is_relative_to(self._root) else "/").as_posix()
+        content, known = source_snapshot.read(path), self._parsed.get(name)
+        if known is not None and known["content"] == hashlib.sha256(content).hexdigest():
+            return Source.of_row(known)
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        source = parse(content, package, path)
+        self._parsed.keep(name, source.row())
         return source
 
     def _file_digest(self, name: str, named_by: str) -> str:

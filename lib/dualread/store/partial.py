@@ -1,13 +1,7 @@
 """A folder for files that must survive when a job is killed, such as training checkpoints. Never used as a result.
 
-A stage asks for the folder inside `compute`:
-
-    folder = partial.directory()  # None if nothing can be kept
-    if folder is not None and any(folder.iterdir()): ...  # resume
-
-The runner creates store/partial/<key>/ on request, guards it with a lease file, and removes it after publication.
-A stage may name settings whose other values could go on from the same files; then jobs that differ in them alone have
-one folder.
+A stage asks for the folder inside `compute` (`partial.directory()`). The runner creates store/partial/<key>/ on
+request, guards it with a lease file, and removes it after publication.
 """
 
 import contextlib
@@ -37,22 +31,17 @@ _WRITING_SECONDS = 1.0
 def directory(but: Sequence[str] = ()) -> Path | None:
     """Return the folder that survives if the current entry's job is killed; it is created on the first call.
 
-    Jobs that differ in nothing but the settings `but` of their specs share it, one after the other.
-
-    Return None outside the runner, and while another running process holds the lease: two jobs must not resume from
-    one folder. The second job then computes without it, which the store allows.
+    Jobs that differ in nothing but the settings `but` of their specs share it, one after the other. None outside the
+    runner, and while another running process holds the lease: two jobs must not resume from one folder.
     """
     work = _CURRENT.get()
     return None if work is None else work.open(but)
 
 
 @contextlib.contextmanager
-def offered(store: Store, key: str, action: Action | None = None) -> Iterator[None]:
-    """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise.
-
-    Without the action of the key, no settings can be left out.
-    """
-    work = _Work(store, key, action)
+def offered(store: Store, action: Action) -> Iterator[None]:
+    """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise."""
+    work = _Work(store, action)
     token = _CURRENT.set(work)
     try:
         yield
@@ -66,12 +55,9 @@ def offered(store: Store, key: str, action: Action | None = None) -> Iterator[No
 
 def is_held(lease: Path) -> bool:
     """Whether a running process holds `lease`: on this host the process it names; on another host, by its heartbeat."""
+    age = 0.0
     try:
-        # The clocks of two machines can differ in either direction.
-        age = abs(time.time() - lease.lstat().st_mtime)
-    except FileNotFoundError:
-        return False
-    try:
+        age = abs(time.time() - lease.lstat().st_mtime)  # the clocks of two machines can differ in either direction
         owner = read_json(lease)
         if owner["host"] == HOST:
             # Of other users, some systems show no more than that a process runs.
@@ -132,34 +118,30 @@ class _Work:
     folder: Path
     lease: Lease | None = None
 
-    def __init__(self, store: Store, key: str, action: Action | None) -> None:
-        self._root, self._key, self._action = store.root, key, action
+    def __init__(self, store: Store, action: Action) -> None:
+        self._root, self._action = store.root, action
 
     def open(self, but: Sequence[str]) -> Path | None:
-        key = self._key
-        if but and self._action is not None:
-            # A digest of what all actions have in common that differ from this one in these settings alone.
+        key = self._action.key
+        if but:  # a digest of what all actions have in common that differ from this one in these settings alone
             spec = dict(self._action.spec)
             spec["settings"] = {name: value for name, value in spec["settings"].items() if name not in but}
             key = digest_of({**self._action.fields(), "spec": spec, "without": sorted(but)})
         folder = self._root / "partial" / key
         lease = self.lease or Lease(folder.with_name(f"{key}.lease"))
+        reason = f"{lease.path} is held by a running process"
         try:
             make_folder(folder.parent, self._root)
-            if not lease.acquire():
-                say(
-                    f"warning: {lease.path} is held by a running process; this job starts from the beginning and keeps"
-                    " no checkpoints to resume from"
-                )
-                return None
-            self.folder, self.lease = folder, lease
-            make_folder(folder, self._root)
-            if closed := next(unreadable(folder), None):
-                say(f"warning: {described(closed)}: closed to you; this job starts anew, and keeps no checkpoints")
-                return None
+            if lease.acquire():
+                self.folder, self.lease = folder, lease
+                make_folder(folder, self._root)
+                if (closed := next(unreadable(folder), None)) is None:
+                    return folder
+                reason = f"{described(closed)} is closed to you"
         except OSError as error:
             raise explained(error, self._root) from error
-        return folder
+        say(f"warning: {reason}; this job starts from the beginning and keeps no checkpoints to resume from")
+        return None
 
 
 _CURRENT: ContextVar[_Work | None] = ContextVar("partial work", default=None)

@@ -21,7 +21,7 @@ from typing import Any
 from dualread.digests import MANIFEST_NAME, digest_of
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.progress import say
-from dualread.store.digest import content, read_json, replace_text
+from dualread.store.digest import content, read_json, read_mapping, replace_text
 from dualread.store.disk import described, make_folder, remedy
 from dualread.store.manifest import Manifest, artifact_directory, beside, read_manifest
 from dualread.store.record import HOST
@@ -61,15 +61,10 @@ def _plan_time(folder: Path) -> int:
 
 def read_study(folder: Path) -> Mapping[str, Any]:
     """Return what the study.json of a results folder says; empty if there is none, or none of ours."""
-    try:
-        study = read_json(folder / STUDY_NAME)
-    except (OSError, ValueError):
-        return {}
+    study = read_mapping(folder / STUDY_NAME)
     kinds = {"store": str, "files": list, "given": dict, "settings": dict}
-    if not isinstance(study, dict) or "store" not in study:
-        return {}
-    is_whole = all(isinstance(study[name], kind) for name, kind in kinds.items() if name in study)
-    return study if is_whole and all(isinstance(file, str) for file in study.get("files", ())) else {}
+    is_ours = "store" in study and all(isinstance(study.get(name, kind()), kind) for name, kind in kinds.items())
+    return study if is_ours and all(isinstance(file, str) for file in study.get("files", ())) else {}
 
 
 def store_of(target: str | Path | None, given: Path | None) -> Store:
@@ -134,12 +129,12 @@ def find_target(target: str, store: Store) -> Target:
 def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
     """Return the one key that begins with `start`."""
     keys = list(store.stored_keys(start)) if start else []
-    if len(keys) == 1:
-        return keys[0]
-    many, none = f"{len(keys)} keys in {store.root} begin with this", f"no such file, and no such key in {store.root}"
-    reason = many if keys else none
-    expected = "Expected a table, an artifact's directory, or the first digits of one key."
-    raise ArtifactError(f"{start}: {reason}. {expected}{did_you_mean(start, near)}")
+    if len(keys) != 1:
+        raise ArtifactError(
+            f"{start}: no such file, and {len(keys) or 'no'} keys in {store.root} begin with this. Expected a table, an"
+            f" artifact's directory, or the first digits of one key.{did_you_mean(start, near)}"
+        )
+    return keys[0]
 
 
 def _table_source(path: Path) -> Path:
@@ -163,8 +158,7 @@ class Root:
     file: Path  # the JSON file that registers it
     folder: Path  # the results folder
     host: str  # the machine that registered it; "any host" for the folder in which the store itself lies
-    # The inode of the folder. Another machine uses it to tell whether its folder of the same path is the same
-    inode: int
+    inode: int  # of the folder: on another machine, a folder of the same path may be another one
 
     @property
     def name(self) -> str:
@@ -173,25 +167,19 @@ class Root:
 
     def is_there(self) -> bool:
         """Whether the folder still exists."""
-        is_here = self.host in (HOST, _ANYWHERE)
+        reason = "is not on this machine"
         try:
-            status = self.folder.stat()
+            if self.folder.stat().st_ino == self.inode or self.host in (HOST, _ANYWHERE):
+                return True
         except (FileNotFoundError, NotADirectoryError):
-            status = None
+            if self.host in (HOST, _ANYWHERE):
+                return False
         except OSError as error:
-            reason = f"cannot be read ({error.strerror}). Ask its owner for access"
-            raise ArtifactError(f"{self.name}: {reason}. {self._advice()}") from error
-        if is_here or (status is not None and status.st_ino == self.inode):
-            return status is not None
+            reason = f"{error.strerror}; ask its owner for access"
         raise ArtifactError(
-            f"{self.name}: this results folder uses the store but cannot be seen from {HOST}, so it is not known what"
-            f" it needs. {self._advice()}"
-        )
-
-    def _advice(self) -> str:
-        return (
-            f"If the folder is gone, add --forget {self.name}. If it still exists, also add --keep with copies of its"
-            " results.lock files."
+            f"{self.name}: this results folder uses the store but cannot be seen from {HOST} ({reason}), so it is not"
+            f" known what it needs. If the folder is gone, add --forget {self.name}. If it still exists, also add"
+            " --keep with copies of its results.lock files."
         )
 
 

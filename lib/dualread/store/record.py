@@ -1,7 +1,4 @@
-"""Who computes, and what is recorded of it: processes by name, times and machines, and runs that differ.
-
-Leases, scratch directories and links that are being made are named after processes. None of it is part of a key.
-"""
+"""Who computes, and what is recorded of it: processes, times and machines, and runs that differ; no part of a key."""
 
 import contextlib
 import json
@@ -35,10 +32,7 @@ def is_alive(pid: int) -> bool:
 
 
 def birth(pid: int) -> str:
-    """Return the start time of a process, with the id of the boot, or "" if the system does not provide them.
-
-    They distinguish the process from an earlier one with the same pid, even across a reboot.
-    """
+    """Return what tells a process from an earlier one with its pid: boot and start, or "" if they are not known."""
     with contextlib.suppress(OSError, IndexError):
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {_status(pid)[19]}"
     return ""
@@ -54,6 +48,10 @@ def _status(pid: int) -> list[str]:
 
 def measured(seconds: float) -> dict[str, Any]:
     """Return what RECORD.json says of a computation that took `seconds`: time, memory, host, CPU and GPU."""
+    cpu = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        cpu = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     gpu = {}
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
@@ -64,19 +62,10 @@ def measured(seconds: float) -> dict[str, Any]:
         # The peak of the process so far, including earlier entries; Linux counts in KiB.
         "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         "host": HOST,
-        "cpu": _cpu(),
+        "cpu": cpu,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         **gpu,
     }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
 
 
 def note_difference(root: Path, kept: Manifest, discarded: Manifest) -> None:

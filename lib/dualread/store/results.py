@@ -8,13 +8,11 @@ MANIFEST.json. Therefore:
 - A MANIFEST.json with a time in the future, on which Snakemake would refuse to build, gets the current time.
 - An intact artifact whose entry is missing in the store is put back into the store.
 
-Whether an intact artifact is still what would be made is another question (`dualread.study.stale`).
+Whether an intact artifact is still what would be made: `dualread.study.stale`.
 """
 
 import contextlib
-import errno
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,28 +22,25 @@ from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
 from dualread.progress import say
 from dualread.store.digest import StatCache, content, replace_text
+from dualread.store.disk import hard_link, is_same
 from dualread.store.graph import artifacts_below
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.record import is_alive
 from dualread.store.store import Store
 
-# Hard links are impossible: another device, no support, too many links, or files of another owner (a shared store).
-_NO_HARD_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 _LARGE = 2**26  # bytes
 
 
 def link(entry: Path, manifest: Manifest, output: Path) -> None:
     """Fill `output` with hard links to the files of `entry` and a copy of MANIFEST.json, which is written last.
 
-    The copy records `output` as its place, so that it is noticed when somebody copies the folder elsewhere.
-
-    MANIFEST.json always gets a new time, because Snakemake tracks that file. Files that are already linked are left
-    alone. There is no MANIFEST.json until all files are right, so a directory that has one is complete.
+    The copy records `output` as its place, so that it is noticed when somebody copies the folder elsewhere. It always
+    gets a new time, because Snakemake tracks it, and there is none until all files are right.
     """
     manifest_text = replace(manifest, place=str(output)).to_bytes()
     try:
         output.mkdir(parents=True, exist_ok=True)
-        stale = [name for name in manifest.files if not _is_same(entry / name, output / name)]
+        stale = [name for name in manifest.files if not is_same(entry / name, output / name)]
         if stale or content(output / MANIFEST_NAME) != manifest_text:
             (output / MANIFEST_NAME).unlink(missing_ok=True)
         for name in stale:
@@ -60,49 +55,13 @@ def link(entry: Path, manifest: Manifest, output: Path) -> None:
         ) from error
 
 
-def put_back(directory: Path, manifest: Manifest, store: Store) -> bool:
-    """Recreate the missing entry of an intact artifact from the files in `directory`; return whether that succeeded.
-
-    The files are linked, or copied if they are on another device. The RECORD.json (times, host) is lost. The store may
-    be read-only or full; then nothing is done.
-    """
-    with contextlib.suppress(OSError, ArtifactError), store.scratch(manifest.key) as scratch:
-        for name in manifest.files:
-            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            if not _hard_link(directory / name, scratch / name):
-                shutil.copyfile(directory / name, scratch / name)
-        store.adopt(scratch, replace(manifest, place=None))
-        return True
-    return False
-
-
 def _link_file(source: Path, target: Path) -> None:
-    # Create the link beside the target and rename it, because creating a link cannot replace an existing file.
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.link")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.link")  # a link cannot replace a file, a rename can
     temporary.unlink(missing_ok=True)
-    if not _hard_link(source, temporary):
+    if not hard_link(source, temporary):
         temporary.symlink_to(source.absolute())
     temporary.replace(target)
-    # Renaming a hard link onto another link to the same file does nothing and leaves both names.
-    temporary.unlink(missing_ok=True)
-
-
-def _hard_link(source: Path, target: Path) -> bool:
-    """Make a hard link; return False if none is possible."""
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINK:
-            raise
-        return False
-    return True
-
-
-def _is_same(source: Path, target: Path) -> bool:
-    try:
-        return source.samefile(target)
-    except OSError:
-        return False
+    temporary.unlink(missing_ok=True)  # a rename onto another link to the same file does nothing, and leaves both
 
 
 def _remove_strays(output: Path, manifest: Manifest) -> None:
@@ -134,15 +93,11 @@ def repair(results: Path, store: Store) -> dict[str, Manifest]:
     """Report every damaged artifact below `results`; link it again or remove its MANIFEST.json (see the module).
 
     Return the artifacts that are whole, by directory.
-
-    A file is read only if it is not the store's file, if it has another size, or if it was changed after its
-    MANIFEST.json, which is written last. For large files, a newer ctime alone does not count as a change: every new
-    hard link sets it, and the stage that computes from the file verifies it anyway.
     """
     cache = StatCache(store.root / "stat-cache.json")
     intact, returned = {}, []
     for path in (directory / MANIFEST_NAME for directory in artifacts_below(results, store)):
-        manifest, problems = _found(path, store, cache)
+        manifest, problems = _checked(path, store, cache)
         for problem in problems[:3]:
             say(f"warning: damaged result: {problem}")
         if manifest is None or (problems and not _linked_again(manifest, path, store)):
@@ -156,8 +111,10 @@ def repair(results: Path, store: Store) -> dict[str, Manifest]:
         if path.stat().st_mtime > (now := time.time()):
             os.utime(path, (now, now))
         entry = store.entry(manifest.key)
-        if not os.path.lexists(entry) and put_back(path.parent, manifest, store):
-            returned.append(entry)
+        if not os.path.lexists(entry):
+            with contextlib.suppress(OSError, ArtifactError):  # the store may be read-only, or full
+                if store.take(manifest, path.parent, link=True) is None:
+                    returned.append(entry)
     cache.save()
     if returned:
         say(f"warning: the store lacked {len(returned):,} entries, such as {returned[0]}; restored from {results}")
@@ -167,33 +124,29 @@ def repair(results: Path, store: Store) -> dict[str, Manifest]:
 def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> list[Path]:
     """Return the copies that differ from their sources, or of which only the copy or only the source is there.
 
-    What is left of an artifact without its MANIFEST.json, as a job that failed leaves it, is no source. The copy of a
-    .tex has `first_line` before its source.
+    The copy of a .tex has `first_line` before its source.
     """
-    wrong = []
-    for copy, source in copies.items():
+
+    def expected(copy: Path, source: Path) -> bytes | None:
+        # Without its MANIFEST.json, as a job that failed leaves it, an artifact is no source.
         made = content(source) if (source.parent / MANIFEST_NAME).is_file() else None
-        if made is not None and copy.suffix == ".tex":
-            made = f"{first_line}\n".encode() + made
-        if made != content(copy):
-            wrong.append(copy)
-    return wrong
+        return made if made is None or copy.suffix != ".tex" else f"{first_line}\n".encode() + made
+
+    return [copy for copy, source in copies.items() if expected(copy, source) != content(copy)]
 
 
-def _found(path: Path, store: Store, cache: StatCache) -> tuple[Manifest | None, list[str]]:
-    """Return the manifest at `path` and what is wrong with its files; None and why if it does not belong there."""
+def _checked(path: Path, store: Store, cache: StatCache) -> tuple[Manifest | None, list[str]]:
+    """Return the manifest at `path` and what is wrong with its files; None and why if it does not belong there.
+
+    Where an entry is damaged as well, it is moved away.
+    """
     try:
         manifest = read_manifest(path)
     except ArtifactError as error:
         return None, [str(error)]
-    if manifest.place != str(path.parent):
-        return None, [f"{path.parent}: was copied here from {manifest.place or 'an entry of the store'}"]
-    return manifest, _damage(manifest, path, store, cache)
-
-
-def _damage(manifest: Manifest, path: Path, store: Store, cache: StatCache) -> list[str]:
-    """Return what is wrong with the files of the artifact at `path`; move its entry away if that is damaged as well."""
     directory, entry, written = path.parent, store.entry(manifest.key), path.stat().st_mtime_ns
+    if manifest.place != str(directory):
+        return None, [f"{directory}: was copied here from {manifest.place or 'an entry of the store'}"]
     if written > time.time_ns():
         written = 0  # a clock was changed, so times do not tell what happened first
     names = [
@@ -208,7 +161,7 @@ def _damage(manifest: Manifest, path: Path, store: Store, cache: StatCache) -> l
             store.quarantine(manifest.key, damage)
         except ArtifactError as error:  # of somebody else; a job that needs the entry will say so, too
             say(f"warning: {error}")
-    return problems
+    return manifest, problems
 
 
 def _linked_again(manifest: Manifest, path: Path, store: Store) -> bool:
@@ -229,6 +182,8 @@ def _linked_again(manifest: Manifest, path: Path, store: Store) -> bool:
 
 
 def _may_differ(file: str, stored: str, size: int, written: int) -> bool:
+    """Whether a file is not the store's, has another size, or was changed after its MANIFEST.json was `written`."""
+    # Every new hard link sets the ctime. Of a large file it does not count: the job that reads it verifies it anyway.
     try:
         here, there = os.stat(file), os.stat(stored)
     except OSError:

@@ -36,10 +36,8 @@ from dualread import devices
 from dualread.errors import ArtifactError, DualReadError
 from dualread.progress import keep_log, note, say
 from dualread.store.job import job_text, parse_job
-from dualread.store.manifest import TEMPORARY
+from dualread.store.manifest import MACHINE_FAILED, TEMPORARY
 from dualread.store.runner import Runner
-
-_MACHINE_ERRORS = (errno.EIO, *TEMPORARY)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -49,25 +47,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("stage", metavar="STAGE", help="a module of dualread.stages, such as generate")
     parser.add_argument("job", metavar="JOB", help="a JSON file, - for standard input, or the JSON itself")
-    parser.add_argument(
-        "--log",
-        metavar="FILE",
-        type=Path,
-        help="also write all messages to FILE; the reason of a failure goes only there",
-    )
-    parser.add_argument(
-        "--gpus",
-        metavar="N",
-        type=int,
-        default=0,
-        help="take N GPUs of this machine; wait until they are free. By default, the job uses all that it can see",
-    )
-    parser.add_argument(
-        "--planned",
-        metavar=("CODE", "PACKAGES"),
-        nargs=2,
-        help="the digests of dualread.store.code.job_digests with which the run was planned; - for one that is unknown",
-    )
+    log = "also write all messages to FILE; the reason of a failure goes only there"
+    parser.add_argument("--log", metavar="FILE", type=Path, help=log)
+    gpus = "take N GPUs of this machine; wait until they are free. By default, the job uses all that it can see"
+    parser.add_argument("--gpus", metavar="N", type=int, default=0, help=gpus)
+    planned = "the digests of dualread.store.code.job_digests with which the run was planned; - for one that is unknown"
+    parser.add_argument("--planned", metavar=("CODE", "PACKAGES"), nargs=2, help=planned)
     options = parser.parse_args(arguments)
     # A model's packages create a million objects, none of them garbage. Python's default of one collection per 700
     # allocations takes a sixth of their load time.
@@ -78,8 +63,8 @@ def main(arguments: list[str] | None = None) -> int:
             try:
                 keep_log(options.log)
             except OSError as error:
-                reason = f"cannot write the log ({error.strerror}). Make its folder writable."
-                raise ArtifactError(f"{options.log}: {reason}") from error
+                advice = "Make its folder writable."
+                raise ArtifactError(f"{options.log}: cannot write the log ({error.strerror}). {advice}") from error
         store, entries = parse_job(job_text(options.job))
         runner = Runner(options.stage, store)
         if options.planned:
@@ -92,15 +77,11 @@ def main(arguments: list[str] | None = None) -> int:
         say(f"[{options.stage}] interrupted; the entries finished so far are in the store")
         return 130
     except Exception as error:
-        lines = traceback.format_exc().rstrip()
-        (note if options.log else say)(lines)
-        where = "in the log" if options.log else "above"
+        (note if options.log else say)(traceback.format_exc().rstrip())
         cause = "This is an unexpected error: a bug in dualread, in a plugin, or in a package that it uses."
-        if isinstance(error, MemoryError) or getattr(error, "errno", None) in _MACHINE_ERRORS:
-            cause = (
-                "The machine or its file system failed, or a resource limit was reached. Finished entries are safe."
-                " Solve the problem and run the same command again."
-            )
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) in (errno.EIO, *TEMPORARY):
+            cause = f"{MACHINE_FAILED} Finished entries are safe."
+        where = "in the log" if options.log else "above"
         return _fail(options, f"{type(error).__name__}: {error}. {cause} The traceback is {where}.")
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Python ignores exceptions while it ends, and prints them

@@ -37,10 +37,9 @@ Compute = Callable[[Any, Mapping[str, Path], Path], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """One input of an entry: a finished artifact, which has a key, or raw data.
+    """One input of an entry: a finished artifact, which has a key, or raw data."""
 
-    Its manifest is not kept: that of a hundred thousand images would take a hundred megabytes beside the computation.
-    """
+    # Its manifest is not kept: that of a hundred thousand images would take a hundred megabytes beside the computation.
 
     path: Path
     digest: str
@@ -86,8 +85,8 @@ class Runner:
             output = entry.output if self._below is None else entry.output.relative_to(self._below)
             where = f"[{self._stage}] {output}:"
             work_on(where.removesuffix(":"))
-            made, identities = RunIdentity.from_spec(entry.spec), {name: item.identity for name, item in inputs.items()}
-            check_identities(made, identities, str(entry.output))
+            identities = {name: item.identity for name, item in inputs.items()}
+            check_identities(RunIdentity.from_spec(entry.spec), identities, str(entry.output))
             if manifest := self._find(action.key):
                 line = f"{where} hit {action.key[:8]}"
             else:
@@ -102,14 +101,14 @@ class Runner:
             say(line)
 
     def _resolve(self, name: str, path: Path) -> Input:
-        if (directory := artifact_directory(path)) is None:
-            try:
-                return Input(path=path, digest=raw_digest(path, self._stat_cache), key=None)
-            except ArtifactError as error:
-                raise ArtifactError(f"input {name}: {error}") from error
-        manifest = read_manifest(directory / MANIFEST_NAME)
-        identity = RunIdentity.from_spec(manifest.action.spec)
-        return Input(path=directory, digest=manifest.digest, key=manifest.key, identity=identity)
+        if directory := artifact_directory(path):
+            manifest = read_manifest(directory / MANIFEST_NAME)
+            identity = RunIdentity.from_spec(manifest.action.spec)
+            return Input(path=directory, digest=manifest.digest, key=manifest.key, identity=identity)
+        try:
+            return Input(path=path, digest=raw_digest(path, self._stat_cache), key=None)
+        except ArtifactError as error:
+            raise ArtifactError(f"input {name}: {error}") from error
 
     def _find(self, key: str) -> Manifest | None:
         """Look up an entry; verify its bytes if it is small, or if a file was modified after the entry was finished."""
@@ -117,13 +116,12 @@ class Runner:
         # by the stage that computes from it.
         if (manifest := self._store.lookup(key)) is None:
             return None
-        entry = self._store.entry(key)
-        with contextlib.suppress(FileNotFoundError):  # another process is moving the entry away
-            times = {name: (entry / name).stat().st_mtime_ns for name in (MANIFEST_NAME, *manifest.files)}
-            size = sum(file["size"] for file in manifest.files.values())
-            if size > _QUICK_BYTES and max(times.values()) == times[MANIFEST_NAME]:
-                return manifest
-        if problems := list(manifest.wrong_bytes(entry)):
+        entry, is_settled = self._store.entry(key), False
+        if sum(file["size"] for file in manifest.files.values()) > _QUICK_BYTES:
+            with contextlib.suppress(FileNotFoundError):  # another process is moving the entry away
+                written = (entry / MANIFEST_NAME).stat().st_mtime_ns
+                is_settled = all((entry / name).stat().st_mtime_ns <= written for name in manifest.files)
+        if not is_settled and (problems := list(manifest.wrong_bytes(entry))):
             self._store.quarantine(key, problems)
             return None
         return manifest
@@ -148,7 +146,7 @@ class Runner:
             self._store.scratch(action.key) as out,
             self._store.scratch("sources") as sources,
             contextlib.ExitStack() as snapshot,
-            partial.offered(self._store, action.key, action),
+            partial.offered(self._store, action),
             batches.offered(self._store, action, confirm) as offered,
         ):
             started = time.monotonic()

@@ -1,12 +1,11 @@
 """What one module of the library defines, and what each of its definitions names.
 
-A definition is a function, a class, a constant, an import, or any other statement at the top level of a module. Its
-digest is that of its syntax tree without docstrings, comments and layout, so that editing these runs nothing again. It
-is the same on every Python, so that results of one are not said to be of edited code where another one looks at them.
+A definition is a statement at the top level of a module, such as a function, a class or a constant. Its digest is that
+of its syntax tree without docstrings, comments and layout, so that editing these runs nothing again. It is the same on
+every Python, so that results of one are not said to be of edited code where another one looks at them.
 `dualread.store.effects` tells which definitions do something when the module is imported, besides defining a name.
-What was found is kept in one JSON file of the store, so that the next process need not parse the modules again; that
-file may be deleted at any time. Next: `dualread.store.code`, which follows the names from the definitions that a stage
-runs.
+What was found is kept in one JSON file of the store, for the next process. Next: `dualread.store.code`, which follows
+the names from the definitions that a stage runs.
 """
 
 import ast
@@ -20,7 +19,6 @@ from typing import Any, Literal
 from dualread import source_snapshot as source_snapshot
 from dualread.errors import ConfigError
 from dualread.store import effects
-from dualread.store.digest import KeptTable
 from dualread.store.effects import Effects, Names, base_name, call_effects, dotted, has_hooks, import_effects, walked
 
 # With these functions or attributes, code reaches names of its own module that it does not spell.
@@ -34,7 +32,7 @@ _OF_PACKAGE = (
     *("importlib.util.module_from_spec", "importlib.util.spec_from_file_location", "pkgutil", "runpy", "zipimport"),
 )
 _SUBCLASSES = "__subclasses__"
-
+_LOCAL_NAMES = {"locals", "vars", "builtins.locals", "builtins.vars"}
 
 Reach = Literal["names", "module", "all", "package"]
 
@@ -45,15 +43,12 @@ class Definition:
 
     names: tuple[str, ...]  # the names that it binds
     digest: str  # sha256 of the part of its text that can change a result
-    # The dotted names of the module in it, such as `parse.answer_of`, each as long as it is written
-    uses: tuple[str, ...]
-    # Absolute names that may be modules, of the imports inside it: `from a import b` gives a and a.b
-    imports: tuple[str, ...]
+    uses: tuple[str, ...]  # the dotted names of the module in it, as long as they are written: `parse.answer_of`
+    imports: tuple[str, ...]  # names that may be modules, of imports inside it: `from a import b` gives a and a.b
     texts: tuple[str, ...]  # texts in it that may be the absolute names of modules of the same package
     at_import: Effects  # the effects of its execution, when its module is imported
     if_called: Effects | None  # for a function or a class: the effects of calling it; None for anything else
-    # The dotted names of the base classes of the classes in it; of `A = B`, what it is another name of
-    bases: tuple[str, ...]
+    bases: tuple[str, ...]  # dotted names of the bases of the classes in it; of `A = B`, what it is another name of
     # Whether it is a class that runs code of its own when another class is derived from it or holds it, or a statement
     # of which it is not known what class it gives
     has_hooks: bool
@@ -71,11 +66,19 @@ class Source:
     definitions: tuple[Definition, ...]  # all statements at its top level but imports, in order
     aliases: dict[str, tuple[str, ...]]  # {name: absolute names that imports anywhere in the module bind it to}
     stars: tuple[str, ...]  # absolute names of the modules of which it imports all names
-    # Absolute names that may be modules, of the imports that run when the module is imported, in order
-    imports: tuple[str, ...]
-    # Names that it imports from other packages and does not use: these imports may be there for what they do
-    unused: tuple[str, ...]
+    imports: tuple[str, ...]  # names that may be modules, of the imports that run when it is imported, in order
+    unused: tuple[str, ...]  # imported from other packages and not used: these may be there for what they do
     data_files: tuple[str, ...]  # paths, relative to the package, that the module declares in `DATA_FILES`
+
+    def row(self) -> dict[str, Any]:
+        """Return what `of_row` makes a source of, as JSON can express it."""
+        return {**vars(self), "definitions": [list(vars(it).values()) for it in self.definitions]}
+
+    @classmethod
+    def of_row(cls, row: dict[str, Any]) -> "Source":
+        """Return the source of a row, which may come from JSON."""
+        fields = _with_tuples(row)
+        return cls(**{**fields, "definitions": tuple(Definition(*values) for values in fields["definitions"])})
 
 
 def parse(content: bytes, package: str, path: Path) -> Source:
@@ -127,6 +130,7 @@ def as_names(value: Any, key: str) -> Sequence[str]:
 # Digests are those of Python 3.11, so that they can be compared between Pythons: 3.13 leaves out empty lists unless it
 # is told not to, which before 3.13 is no argument.
 _DUMP: dict[str, Any] = {"show_empty": True} if sys.version_info >= (3, 13) else {}
+_DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def _definition(node: ast.stmt, names: Names, package: str) -> Definition:
@@ -164,8 +168,7 @@ def _reach(node: ast.stmt, all_uses: set[str], names: Names, top: str) -> Reach:
         return "package"
     if any(_is_below(use, _OF_ALL) for use in uses) or _SUBCLASSES in parts:
         return "all"
-    local_names = {"locals", "vars", "builtins.locals", "builtins.vars"}
-    has_own_names = any(local_names & {*names.meanings(dotted(call.func) or "")} for call in calls if not call.args)
+    has_own_names = any(_LOCAL_NAMES & {*names.meanings(dotted(call.func) or "")} for call in calls if not call.args)
     return "module" if uses & _OF_MODULE or parts & _GLOBALS or has_own_names else "names"
 
 
@@ -222,19 +225,13 @@ def _uses_in_texts(annotation: ast.AST) -> Iterator[str]:
 
 def _bound_names(node: ast.AST) -> Iterator[str]:
     """Yield the names that a statement binds in its module, and perhaps others that are bound inside it."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-        return
-    for part in walked(node):
-        match part:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                yield name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield name
-            case ast.MatchMapping(rest=str(name)):
-                yield name
+    for part in [node] if isinstance(node, _DEFINING) else walked(node):
+        if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
+            yield part.id
+        elif isinstance(part, (*_DEFINING, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and part.name:
+            yield part.name
+        elif isinstance(part, ast.MatchMapping) and part.rest:
+            yield part.rest
 
 
 def _aliases(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
@@ -291,54 +288,27 @@ def _strip(tree: ast.Module) -> None:
     # Without the version, a release does not retrain an actor.
     tree.body = [node for node in tree.body if not _assigns(node, "__version__")]
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in (
-            getattr(node.test, "attr", ""),
-            getattr(node.test, "id", ""),
-        ):
+        if isinstance(node, ast.If) and getattr(node.test, "attr", getattr(node.test, "id", "")) == "TYPE_CHECKING":
             node.body, node.test = [ast.Pass()], ast.Constant(False)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            # A text alone is a docstring, or what is said below a field.
-            node.body = [
-                part
-                for part in node.body
-                if not (isinstance(part, ast.Expr) and isinstance(getattr(part.value, "value", None), str))
-            ] or [ast.Pass()]
+        if isinstance(node, (ast.Module, *_DEFINING)):
+            node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
             if not getattr(node, "type_params", True):  # Python 3.12 and later have it, and 3.11 does not
                 delattr(node, "type_params")
         if isinstance(node, ast.JoinedStr):  # some versions of 3.12 end a format with an empty text
             node.values = [part for part in node.values if getattr(part, "value", None) != ""]
 
 
+def _is_text(node: ast.stmt) -> bool:
+    """Return whether a statement is a text alone: a docstring, or what is said below a field."""
+    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
+
+
 # Identifies the parser: another one may find other things in the same text.
 _TEXTS = b"".join(source_snapshot.read(Path(file)) for file in (effects.__file__, __file__))
-_PARSER = f"{sys.version} {hashlib.sha256(_TEXTS).hexdigest()}"
+PARSER = f"{sys.version} {hashlib.sha256(_TEXTS).hexdigest()}"
 
 
-class SourceCache:
-    """The parsed files of one package in the folder `root`, by path and digest of the bytes."""
-
-    def __init__(self, path: Path | None, root: Path) -> None:
-        self._kept, self._root = KeptTable(path, _PARSER), root
-        self.save = self._kept.save
-
-    def find(self, path: Path, content: bytes) -> Source | None:
-        """Return what was found in the file `path` of the package; None if that was in other bytes than `content`."""
-        known = self._kept.get(self._name(path))
-        if known is None or known["content"] != hashlib.sha256(content).hexdigest():
-            return None
-        fields = {name: _as_tuple(value) for name, value in known.items()}
-        definitions = tuple(Definition(*map(_as_tuple, values)) for values in known["definitions"])
-        aliases = {name: tuple(targets) for name, targets in known["aliases"].items()}
-        return Source(**{**fields, "definitions": definitions, "aliases": aliases})
-
-    def keep(self, path: Path, found: Source) -> None:
-        """Keep what was found in the file `path`."""
-        definitions = [list(vars(it).values()) for it in found.definitions]
-        self._kept.keep(self._name(path), {**vars(found), "definitions": definitions})
-
-    def _name(self, path: Path) -> str:
-        return path.relative_to(self._root if path.is_relative_to(self._root) else "/").as_posix()
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_tuples(member) for name, member in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value

@@ -15,14 +15,15 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
 from dualread.progress import say
-from dualread.store.digest import read_json
-from dualread.store.disk import explained, make_folder, open_folder, settle
+from dualread.store.digest import read_mapping
+from dualread.store.disk import explained, hard_link, make_folder, open_folder, settle
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
 from dualread.store.record import HOST, is_alive, note_difference
@@ -55,8 +56,8 @@ class Store:
     def lookup(self, key: str) -> Manifest | None:
         """Return the manifest of the entry `key`, or None if the store lacks it.
 
-        File sizes are checked, contents are not: a hit has to be fast, and a stage verifies the contents of its inputs
-        itself. A damaged entry is reported and moved to `damaged/`, and then counts as missing.
+        File sizes are checked, contents are not: a hit has to be fast, and jobs verify the contents of their inputs. A
+        damaged entry is reported and moved to `damaged/`, and then counts as missing.
         """
         directory = self.entry(key)
         if not os.path.lexists(directory):
@@ -73,11 +74,7 @@ class Store:
 
     def record(self, key: str) -> dict[str, Any]:
         """Return the RECORD.json of an entry (seconds, host, module digests, ...), or {} if it cannot be read."""
-        try:
-            record = read_json(self.entry(key) / RECORD_NAME)
-        except (OSError, ValueError):
-            return {}
-        return record if isinstance(record, dict) else {}
+        return read_mapping(self.entry(key) / RECORD_NAME)
 
     def stored_keys(self, start: str = "") -> Iterator[str]:
         """Yield the keys of all entries that begin with `start`, sorted."""
@@ -103,11 +100,7 @@ class Store:
     def publish(
         self, scratch: Path, action: Action, *, input_keys: Mapping[str, str], record: Mapping[str, Any]
     ) -> Manifest:
-        """Turn a scratch directory into the entry of `action` and return its manifest.
-
-        If two processes compute one key, the first result is kept. The second is compared with it; differences are
-        reported and recorded in `differences.jsonl`.
-        """
+        """Turn a scratch directory into the entry of `action` and return its manifest."""
         manifest = Manifest(action=action, files=file_table(scratch), input_keys=dict(input_keys))
         try:
             (scratch / RECORD_NAME).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
@@ -118,7 +111,8 @@ class Store:
     def adopt(self, scratch: Path, manifest: Manifest) -> Manifest:
         """Turn a scratch directory that holds the files of `manifest`, and perhaps a RECORD.json, into its entry.
 
-        If two processes do so for one key, the first result is kept, as in `publish`.
+        If two processes do so for one key, the first result is kept. The second is compared with it; differences are
+        reported and recorded in `differences.jsonl`.
         """
         try:
             (scratch / MANIFEST_NAME).write_bytes(manifest.to_bytes())
@@ -137,11 +131,29 @@ class Store:
             return theirs
         return manifest
 
-    def quarantine(self, key: str, problems: list[str]) -> None:
-        """Report what is wrong with the entry `key` and move it to `damaged/`, so that it is recomputed.
+    def take(self, manifest: Manifest, source: Path, *, link: bool = False) -> str | None:
+        """Make an entry of the files of `manifest` in the folder `source`; return what is wrong with them, if anything.
 
-        An entry of somebody else whose folder is closed stays where it is, under another name.
+        They are copied and compared or, with `link`, linked where that is possible; then there is no RECORD.json.
         """
+        record = [RECORD_NAME] if not link and (source / RECORD_NAME).is_file() else []
+        with self.scratch(manifest.key) as scratch:
+            for name in (*manifest.files, *record):
+                (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    if not (link and hard_link(source / name, scratch / name)):
+                        shutil.copyfile(source / name, scratch / name)
+                except OSError as error:
+                    if error.filename == str(source / name) and error.filename2 is None:
+                        return f"{error.filename}: cannot be read ({error.strerror})"
+                    raise explained(error, self.root) from error
+            if not link and (problem := next(manifest.wrong_bytes(scratch), None)):
+                return problem.replace(str(scratch), str(source), 1)
+            self.adopt(scratch, replace(manifest, place=None))
+        return None
+
+    def quarantine(self, key: str, problems: list[str]) -> None:
+        """Report what is wrong with the entry `key` and move it to `damaged/`, so that it is recomputed."""
         entry, target = self.entry(key), self.root / "damaged" / f"{key}.{time.time_ns()}"
         for problem in problems:
             say(f"warning: damaged entry in the store: {problem}")
@@ -149,7 +161,7 @@ class Store:
             make_folder(target.parent, self.root)
             try:
                 entry.rename(target)
-            except PermissionError:  # a folder gets another place only if one may write into it
+            except PermissionError:  # a closed folder of somebody else gets another name, but no other place
                 target = entry.with_name(f"{key}.damaged.{time.time_ns()}")
                 entry.rename(target)
         except FileNotFoundError:

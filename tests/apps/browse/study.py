@@ -40,14 +40,8 @@ def write(folder):
         {
             **{"sample_id": sample_id, "dataset": "mine", "split": "test", "role": "test", "question": question},
             **{"question_key": question.lower(), "reference_answers": [gold], "answer_type": "closed", "options": []},
-            **{
-                "image_files": [f"images/{image}.png"],
-                "image_roles": [],
-                "image_id": image,
-                "cluster_id": image,
-                "source_row": row,
-            },
-            "pixel_sha256s": [pixel_sha256(pictures[image])],
+            **{"image_files": [f"images/{image}.png"], "image_roles": [], "image_id": image, "cluster_id": image},
+            **{"source_row": row, "pixel_sha256s": [pixel_sha256(pictures[image])]},
         }
         for row, (sample_id, (question, gold, image)) in enumerate(QUESTIONS.items())
     ]
@@ -76,14 +70,8 @@ def write(folder):
     for method, actor, seed in sorted({key[:3] for key in CONFIDENCES}):
         run = {"dataset": "mine", "split": "test", "backbone": "tiny", "actor": actor, "seed": seed, "method": method}
         predictions = [
-            {
-                **run,
-                "sample_id": name,
-                "condition": key[3],
-                "score": value,
-                "confidence": value,
-                "imputed": value == 0.5,
-            }
+            {**run, "sample_id": name, "condition": key[3], "score": value, "confidence": value}
+            | {"imputed": value == 0.5}
             for key, values in CONFIDENCES.items()
             if key[0] == method
             for name, value in values.items()

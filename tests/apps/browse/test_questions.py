@@ -1,6 +1,7 @@
 """What the page shows of a study."""
 
 import json
+import shutil
 
 import pytest
 
@@ -30,6 +31,15 @@ def test_an_actor_without_a_seed_of_its_own_is_part_of_each_run_of_its_backbone(
     assert (run["backbone"], run["seed"]) == ("tiny", 17)
     assert set(run["actors"]) == {"base", "rlvr"}
     assert {name: of["actor"] for name, of in run["methods"].items()} == {"baseline": "base", "dualread": "rlvr"}
+
+
+def test_an_actor_that_has_this_seed_and_none_is_shown_with_this_seed(folder):
+    (alone,) = collect(folder, split="test")["runs"]
+    for kind in ("graded", "generations", "predictions"):
+        shutil.copytree(folder / kind / "tiny/base/0", folder / kind / "tiny/rlvr/0")
+    shutil.copytree(folder / "predictions/tiny/base/0/baseline", folder / "predictions/tiny/rlvr/0/dualread")
+    shutil.rmtree(folder / "predictions/tiny/rlvr/0/baseline")
+    assert collect(folder, split="test")["runs"] == [alone]
 
 
 def test_answers_and_confidences_stand_at_the_place_of_their_question(folder):

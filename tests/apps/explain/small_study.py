@@ -97,14 +97,7 @@ class SmallStudy:
         row |= {"image_id": "image-a", "cluster_id": "image-a", "source_row": 0}
         rows = [row]
         if name == "far":
-            rows.append(
-                {
-                    **row,
-                    "sample_id": "far/test/2",
-                    "reference_answers": ["no"],
-                    "image_id": "image-b",
-                }
-            )
+            rows.append({**row, "sample_id": "far/test/2", "reference_answers": ["no"], "image_id": "image-b"})
             rows = [row | {"patient_id": "p"} for row in rows]
         return self._publish("build_manifest", f"manifests/{name}/test", _table(rows, MANIFEST), {"dataset": name}, {})
 
@@ -137,18 +130,8 @@ class SmallStudy:
 
     def _predictions(self, method: str, seed: int, reader: Manifest, shards: dict[str, Manifest]) -> Manifest:
         run = {"backbone": "tiny", "actor": "rlvr", "seed": seed, "method": method, "split": "test"}
-        rows = [
-            {
-                **run,
-                "sample_id": f"{name}/test/1",
-                "dataset": name,
-                "condition": "original",
-                "score": 1.0,
-                "imputed": False,
-            }
-            | {"confidence": 0.75 if seed == 17 else 0.5}
-            for name in self.manifests
-        ]
+        run |= {"condition": "original", "score": 1.0, "imputed": False, "confidence": 0.75 if seed == 17 else 0.5}
+        rows = [{**run, "sample_id": f"{name}/test/1", "dataset": name} for name in self.manifests]
         path = f"predictions/{seed}/{method}"
         return self._publish(
             "score_answers", path, _table(rows, PREDICTIONS), {"seed": seed}, {**shards, "reader": reader}

@@ -18,35 +18,10 @@ from dualread.grading.canonical import canonical
 SPLITS = ("train", "validation", "test")
 ORGANS = ["liver", "lung", "heart", "kidney", "spleen", "colon", "brain", "skin", "bone", "eye", "ear"]
 ODD = [
-    *(
-        *(None, "", " ", 0, 1, 2.0, 2.5, -3, True, False, "True", "no", "007", "7", "A", "(b)", "C."),
-        *("<image>", "x" * 3000),
-    ),
-    *(
-        [],
-        ["a"],
-        [1],
-        [None],
-        {},
-        {"A": "liver", "B": "lung"},
-        "['liver', 'lung']",
-        "[broken",
-        "a#b",
-        "\x1b[31m",
-        "\ud83d",
-    ),
-    *(
-        float("nan"),
-        float("inf"),
-        10**30,
-        "2.0",
-        "images/a.png",
-        "/etc/passwd",
-        "https://a.b/c.png",
-        "..",
-        "\u200b",
-        "é",
-    ),
+    *(None, "", " ", 0, 1, 2.0, 2.5, -3, True, False, "True", "no", "007", "7", "A", "(b)", "C."),
+    *("<image>", "x" * 3000, [], ["a"], [1], [None], {}, {"A": "liver", "B": "lung"}, "['liver', 'lung']"),
+    *("[broken", "a#b", "\x1b[31m", "\ud83d", float("nan"), float("inf"), 10**30, "2.0", "images/a.png"),
+    *("/etc/passwd", "https://a.b/c.png", "..", "\u200b", "é"),
     *([{"from": "human", "value": "<image>\nWhich?"}, {"from": "gpt", "value": "liver"}], [{"role": "user"}], [["a"]]),
     *({"bytes": None, "path": "a.png"}, {"path": 3}, "iVBORw0KGgo=", "data:image/png;base64,AAAA", "CLOSED", "val"),
 ]
@@ -102,7 +77,7 @@ def _attempt(folder, rng, kind, n_odd):
     meant = {"gold": rng.choice([None, "letter"]) if n_odd else None, "booleans": rng.choice([None, "yes/no"])}
     meant["alternatives"] = "#"  # as `_write` has lists in a .csv
     try:
-        found = look(str(folder), columns={}, files={}, shares={}, download=None, meant=meant)
+        found = look(str(folder), columns={}, files={}, shares={}, download=None, bits=None, meant=meant)
         loaded = [load(table, found.folder, split, found.settings) for split in SPLITS]
         for one in loaded:
             refuse_broken(one, {})

@@ -105,6 +105,20 @@ def test_one_table_per_split_needs_no_options(new, tmp_path):
     assert load([out], ROOT).datasets["mine"].settings == {}
 
 
+def test_a_column_that_may_hold_ids_is_offered(new, tmp_path):
+    rows = [{**row, "QID": f"q{k}", "index": k} for k, row in enumerate(golds("a", "b", "c"))]
+    folder = _tables(tmp_path / "q", *rows)
+    said = new(folder)[1].splitlines()
+    assert "ids are digests of the rows; --columns id=QID takes those of the table" in said
+    (tmp_path / "mine.yaml").unlink()
+    code, said, out = new(folder, "--columns", "id=QID")
+    assert code == 0
+    assert "ids are digests" not in said
+    assert load([out], ROOT).datasets["mine"].settings["columns"] == {"id": "QID"}
+    (tmp_path / "mine.yaml").unlink()
+    assert "ids are digests" not in new(_tables(folder, *({**row, "id": row["QID"]} for row in rows)))[1]
+
+
 def test_tables_of_other_names_are_named(new, tmp_path):
     (tmp_path / "q/data").mkdir(parents=True)
     for split in ("train", "val", "test"):
@@ -227,35 +241,25 @@ def _tables(folder, *rows, name="rows.jsonl"):
 
 LIVER = {"options": ["liver", "lung", "heart"]}
 NUMBERS = [{"reference_answers": n, **LIVER} for n in (1, 2, 0, 1, 1, 1)]  # 0, which only the test split has, tells
+FROM_0 = {"gold": "number from 0"}
+
+
+def golds(*answers):
+    return [{"reference_answers": answer} for answer in answers]
 
 
 @pytest.mark.parametrize(
     ("rows", "options", "words", "setting"),
     [
-        (
-            NUMBERS,
-            [],
-            "train: 2 rows: the gold answer names an option by its number, from 0",
-            {"gold": "number from 0"},
-        ),
-        (NUMBERS, [], "test: 2 questions with options (2 with 3)", {"gold": "number from 0"}),
+        (NUMBERS, [], "train: 2 rows: the gold answer names an option by its number, from 0", FROM_0),
+        (NUMBERS, [], "test: 2 questions with options (2 with 3)", FROM_0),
         (NUMBERS[:1] * 3, [], "(dualread new: --gold)", None),  # what may mean two things is asked for by an option
         (NUMBERS[:1] * 3, ["--gold", "number from 1"], "", {"gold": "number from 1"}),
-        ([{"reference_answers": True}] * 3, [], "(dualread new: --booleans)", None),
-        ([{"reference_answers": True}] * 3, ["--booleans", "yes/no"], "test: 1 questions (0 o", {"booleans": "yes/no"}),
-        (
-            [{"reference_answers": gold} for gold in ("A", "B", "C", "", "D", "E")],
-            [],
-            "train: 1 questions have an em",
-            {},
-        ),
-        ([{"reference_answers": gold} for gold in "ABCADE"], [], "test: 2 gold answers are single letters", {}),
-        (
-            [{"reference_answers": k // 3} for k in range(6)],
-            [],
-            "test: 2 gold answers are 0 or 1, and nothing else",
-            {},
-        ),
+        (golds(True, True, True), [], "(dualread new: --booleans)", None),
+        (golds(True, True, True), ["--booleans", "yes/no"], "test: 1 questions (0 o", {"booleans": "yes/no"}),
+        (golds("A", "B", "C", "", "D", "E"), [], "train: 1 questions have an em", {}),
+        (golds(*"ABCADE"), [], "test: 2 gold answers are single letters", {}),
+        (golds(0, 0, 0, 1, 1, 1), [], "test: 2 gold answers are 0 or 1, and nothing else", {}),
     ],
 )
 def test_what_gold_answers_mean_is_found_from_all_splits_or_asked_for(new, tmp_path, rows, options, words, setting):

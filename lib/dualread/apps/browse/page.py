@@ -4,7 +4,6 @@ The page gets columns instead of records: the answers of an actor and the confid
 item per question, in the order of the questions. That keeps the page small.
 """
 
-import io
 import json
 import time
 from base64 import b64encode
@@ -39,6 +38,8 @@ _SIDES_OF_REPORTS = {"original": ORIGINAL, "donor": FIXED_PREFIX}
 _OF_CLAIMS = ("start", "end", "label", "sample_id")
 _LONGEST_SIDE = 320  # pixels of an embedded picture
 _PICTURE = {"format": "WEBP", "quality": 82, "method": 4}
+_SECONDS = "seconds"  # of a step of a training, by which its log names them
+_DOTS_PER_INCH = 150
 
 
 def render(content: Mapping[str, Any]) -> str:
@@ -61,17 +62,9 @@ def render(content: Mapping[str, Any]) -> str:
             f" {_MOST_BYTES / 1e6:.0f} MB. Expected fewer questions: --most {fewer}, or --dataset."
         )
     template = environment(_FOLDER).get_template("browse.html.jinja")
-    return template.render(
-        study=content["study"],
-        script=script,
-        style=style,
-        data=data,
-        part=part_of(content),
-        training=content["training"],
-        has_questions=bool(n),
-        script_digest=digest(script),
-        style_digest=digest(style),
-    )
+    scripts = {"script": script, "style": style, "script_digest": digest(script), "style_digest": digest(style)}
+    shown = {"data": data, "part": part_of(content), "has_questions": bool(n), "training": content["training"]}
+    return template.render(study=content["study"], **scripts, **shown)
 
 
 def part_of(content: Mapping[str, Any]) -> str:
@@ -101,17 +94,15 @@ def collect(
             and the claims follow: [[start, end, label or null, id]]; `methods` then has claims {side: {id:
             confidence}}, where the side donor is the same report, forced on the donor's image.
     """
-    runs = sorted(path.parent.relative_to(study / "predictions").parts for path in _finished(study, "predictions", 4))
+    runs = sorted(path.parts[-5:-1] for path in _finished(study, "predictions", 4))
     training = trainings(study, all_ended=not runs)
     content = {"study": study.name, "split": split, "skipped": 0, "total": 0, "labels": {}, "training": training}
     if not runs and training:
         return {**content, "images": [], "questions": [], "runs": []}
     chosen = _chosen(study, split, datasets)
     if not runs:
-        raise ArtifactError(
-            f"{study}: no predictions in it, and no training. Expected the folder of a study that was run, such as"
-            " results/embedded."
-        )
+        advice = "Expected the folder of a study that was run, such as results/embedded."
+        raise ArtifactError(f"{study}: no predictions in it, and no training. {advice}")
     pictures: dict[str, tuple[int, Path]] = {}  # by the digest of their pixels: equal ones are embedded once
     questions, total = [], 0
     for dataset in track(chosen, total=len(chosen), label="reading questions (data sets)"):
@@ -129,9 +120,8 @@ def collect(
     seeds = {(backbone, int(seed)) for backbone, _, seed, _ in runs}
     trained = {backbone for backbone, seed in seeds if seed}
     return {
-        **content,
-        **{"skipped": skip, "total": total, "labels": labels},
-        **{"images": [_data_uri(path) for _, path in pictures.values()], "questions": questions},
+        **{**content, "skipped": skip, "total": total, "labels": labels},
+        **{"images": [_picture_of(path) for _, path in pictures.values()], "questions": questions},
         "runs": [_run(study, *run, runs, places) for run in sorted(seeds) if run[1] or run[0] not in trained],
     }
 
@@ -190,73 +180,77 @@ def _run(
     study: Path, backbone: str, seed: int, runs: list[tuple[str, ...]], places: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return the answers and confidences of the actors of one seed, and of those that have none."""
-    actors, methods = {}, {}
-    for of_backbone, actor, actor_seed, method in runs:
-        if of_backbone == backbone and int(actor_seed) in (0, seed):
-            if actor not in actors:
-                actors[actor] = _answers(study, f"{backbone}/{actor}/{actor_seed}", places)
-            folder = study / "predictions" / backbone / actor / actor_seed / method
-            methods[method] = {"actor": actor, **_confidences(folder, places)}
-    return {"backbone": backbone, "seed": seed, "actors": actors, "methods": methods}
+    shown = [run for run in runs if run[0] == backbone and int(run[2]) in (0, seed)]
+    # Runs are sorted, so that this seed of an actor, if it has both, takes the place of "0".
+    actors = {actor: "/".join((backbone, actor, actor_seed)) for _, actor, actor_seed, _ in shown}
+    return {
+        "backbone": backbone,
+        "seed": seed,
+        "actors": {actor: _answers(study, run, places) for actor, run in actors.items()},
+        "methods": {
+            method: {"actor": actor, **_confidences(study / "predictions" / actors[actor] / method, places)}
+            for _, actor, actor_seed, method in shown
+            if actors[actor] == "/".join((backbone, actor, actor_seed))
+        },
+    }
 
 
 def _answers(study: Path, run: str, places: Mapping[str, int]) -> dict[str, list]:
     by_side: dict[str, list] = {side: [None] * len(places) for side in SIDES}
-    wanted = (pl.col("sample_index") == 0) & pl.col("sample_id").is_in(list(places))
+
+    def texts(shard: Path) -> dict[str, str]:
+        wanted = (pl.col("sample_index") == 0) & pl.col("sample_id").is_in(list(places))
+        written = read_parts(study / "generations" / shard.relative_to(study / "graded"), GENERATIONS)
+        return dict(written.filter(wanted).select("sample_id", "text").iter_rows())
+
     for side, answers in by_side.items():
         for path in sorted((study / "graded" / run).glob(f"*/*/{side}/{MANIFEST_NAME}")):
-            shard = path.parent.relative_to(study / "graded")
-            graded = read_table(path.with_name("graded.parquet"), GRADED).filter(wanted)
-            written = read_parts(study / "generations" / shard, GENERATIONS).filter(wanted)
-            texts = dict(written.select("sample_id", "text").iter_rows())
+            written = texts(path.parent)
+            graded = read_table(path.with_name("graded.parquet"), GRADED).filter(sample_index=0)
             for sample_id, answer, correct in graded.select("sample_id", "answer", "correct").iter_rows():
-                answers[places[sample_id]] = [answer, correct, texts.get(sample_id)]
+                if sample_id in places:
+                    answers[places[sample_id]] = [answer, correct, written.get(sample_id)]
     for side, condition in _SIDES_OF_REPORTS.items():
         for path in sorted((study / "graded" / run).glob(f"*/*/{condition}/claims.parquet")):
-            shard = path.parent.relative_to(study / "graded")
             claims = read_table(path, CLAIMS).filter(sample_index=0).partition_by("question", as_dict=True)
-            written = read_parts(study / "generations" / shard.parent / ORIGINAL, GENERATIONS).filter(wanted)
-            for sample_id, text in written.select("sample_id", "text").iter_rows():
+            for sample_id, text in texts(path.parent.with_name(ORIGINAL)).items():
                 rows = claims.get((sample_id,), pl.DataFrame(schema=dict.fromkeys(_OF_CLAIMS, pl.Null)))
                 if condition == ORIGINAL or len(rows):
                     told = f"{rows['label'].cast(pl.Int64).sum() or 0} of {len(rows)} claims supported"
-                    by_side[side][places[sample_id]] = [
-                        told,
-                        None,
-                        text,
-                        list(map(list, rows.select(_OF_CLAIMS).rows())),
-                    ]
+                    of_claims = list(map(list, rows.select(_OF_CLAIMS).rows()))
+                    by_side[side][places[sample_id]] = [told, None, text, of_claims]
     return by_side
 
 
 def _confidences(folder: Path, places: Mapping[str, int]) -> dict[str, Any]:
     by_side: dict[str, list] = {side: [None] * len(places) for side in SIDES}
     imputed = {side: [] for side in SIDES}
-    table, shown = read_table(folder / "predictions.parquet", PREDICTIONS), pl.col("sample_id").is_in(list(places))
+    table = read_table(folder / "predictions.parquet", PREDICTIONS).with_columns(pl.col("confidence").round(4))
+    shown = pl.col("sample_id").is_in(list(places))
     predictions = table.filter(pl.col("condition").is_in(SIDES) & shown)
-    columns = ("sample_id", "condition", pl.col("confidence").round(4), "imputed")
+    columns = ("sample_id", "condition", "confidence", "imputed")
     for sample_id, side, confidence, is_imputed in predictions.select(columns).iter_rows():
         by_side[side][places[sample_id]] = confidence
         if is_imputed:
             imputed[side].append(places[sample_id])
     claims = table.filter(question_of(pl.col("sample_id")).is_in(list(places)) & ~shown)
     of_claims = {
-        side: dict(claims.filter(condition=condition).select("sample_id", pl.col("confidence").round(4)).iter_rows())
+        side: dict(claims.filter(condition=condition).select("sample_id", "confidence").iter_rows())
         for side, condition in _SIDES_OF_REPORTS.items()
     }
     return {**by_side, "imputed": imputed, **({"claims": of_claims} if len(claims) else {})}
 
 
-def _data_uri(path: Path) -> str:
+def _picture_of(path: Path) -> str:
     image = open_image(path)
     image.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
     content = BytesIO()
     image.save(content, **_PICTURE)
-    return f"data:image/webp;base64,{b64encode(content.getvalue()).decode()}"
+    return _data_uri("webp", content)
 
 
-_SECONDS = "seconds"  # of a step, by which the trainer's log names them
-_DOTS_PER_INCH = 150
+def _data_uri(kind: str, content: BytesIO) -> str:
+    return f"data:image/{kind};base64,{b64encode(content.getvalue()).decode()}"
 
 
 def trainings(study: Path, *, all_ended: bool = False) -> dict[str, Any] | None:
@@ -265,28 +259,25 @@ def trainings(study: Path, *, all_ended: bool = False) -> dict[str, Any] | None:
     None if there is no training, or if every training has ended and `all_ended` is false.
     """
     ended = {path.parent.parts[-3:]: path for path in study.glob(f"actors/*/*/*/{MANIFEST_NAME}")}
-    files = {path.with_suffix("").parts[-3:]: path for path in study.glob(f"logs/train_actor/*/*/*{STEPS}")}
-    running = {}
-    for run, path in files.items():
+    running, sentences = {}, []
+    for path in sorted(study.glob(f"logs/train_actor/*/*/*{STEPS}")):
+        run, written = path.with_suffix("").parts[-3:], path.stat().st_mtime
         # One that has taken its last step since the artifact in its place was put there.
-        is_later = run not in ended or path.stat().st_mtime > ended[run].lstat().st_ctime
+        is_later = run not in ended or written > ended[run].lstat().st_ctime
         # A training that was started twice at once may have a step twice.
         if is_later and (steps := {step.step: step for step in read_steps(path)}):
             running[run] = [steps[number] for number in sorted(steps)]
+            sentences.append(_sentence(run, running[run], time.time() - written))
     if not running and not all_ended:
         return None
-    logs = {
-        run: read_table(path.with_name("train_log.parquet"), TRAIN_LOG)
-        for run, path in ended.items()
-        if run not in running
-    }
+    tables = {run: path.with_name("train_log.parquet") for run, path in ended.items() if run not in running}
+    logs = {run: read_table(path, TRAIN_LOG) for run, path in tables.items()}
     logs = {run: log for run, log in logs.items() if "reward" in log["name"]}  # a base has none
     for run, steps in running.items():
-        values = [(step.step, name, value) for step in steps for name, value in step.values.items()]
+        values = [(step.step, *named) for step in steps for named in step.values.items()]
         logs[run] = from_rows([dict(zip(("step", "name", "value"), row, strict=True)) for row in values], TRAIN_LOG)
     if not logs:
         return None
-    sentences = [_sentence(run, running[run], time.time() - files[run].stat().st_mtime) for run in sorted(running)]
     picture, left_out = _picture(study, logs)
     if left_out:
         sentences.append(f"Not drawn, because there are no more colors: {', '.join(left_out)}.")
@@ -322,8 +313,7 @@ def _picture(study: Path, logs: Mapping[tuple[str, ...], pl.DataFrame]) -> tuple
     for backbone, actor in product(layout.backbones, actors):
         if not any(run[:2] == (backbone.name, actor.name) for run in logs):
             tables[f"train_log/{backbone.name}/{actor.name}/0"] = from_rows([], TRAIN_LOG)
-    buffer = io.BytesIO()
+    content = BytesIO()
     with house_style():
-        draw(tables, layout).figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH)
-    picture = f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
-    return picture, [actor.label for actor in known[len(COLORS) :]]
+        draw(tables, layout).figure.savefig(content, format="png", dpi=_DOTS_PER_INCH)
+    return _data_uri("png", content), [actor.label for actor in known[len(COLORS) :]]

@@ -6,13 +6,11 @@ inputs.
 """
 
 import argparse
-import json
 import os
 from pathlib import Path
 
-from dualread.store.differences import described, differences, predecessor, short
-from dualread.store.graph import Graph, Lineage
-from dualread.store.manifest import Manifest
+from dualread.store.differences import differences, predecessor
+from dualread.store.graph import Lineage
 from dualread.store.place import HELP as STORE_HELP
 from dualread.store.place import (
     Target,
@@ -72,9 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", metavar="N", type=int, default=2, help="with --cell: show N questions (%(default)s)")
     parser.add_argument("--again", action="store_true", help="show why the workflow would make it again")
     parser.add_argument("--why", action="store_true", help="show why it differs from an earlier artifact")
-    parser.add_argument(
-        "--other", metavar="KEY", help="with --why: the earlier artifact, by the first digits of its key"
-    )
+    other = "with --why: the earlier artifact, by the first digits of its key"
+    parser.add_argument("--other", metavar="KEY", help=other)
     parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 
@@ -91,12 +88,7 @@ def run(options: argparse.Namespace) -> int:
     if options.again:
         return _again(target, store)
     if not options.why and options.other is None:
-
-        def line_of(made: Manifest) -> str:
-            spec = json.dumps(made.action.spec, ensure_ascii=False, sort_keys=True)
-            return f"{described(made, store.record(made.key))}  {short(spec)}"
-
-        for line in Lineage(Graph(store), line_of).lines(target.manifest.key):
+        for line in Lineage(store).lines(target.manifest.key):
             print(line)
         if summary := store.record(target.manifest.key).get("summary"):
             print(f"its stage said: {summary}")
@@ -110,8 +102,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"{new.action.stage} {new.key[:8]} differs from {old.key[:8]} in:")
     for line in differences(old, new, store):
         print(f"  {line}")
-    files = "identical" if old.digest == new.digest else "different"
-    print(f"Their files are {files}.")
+    print(f"Their files are {'identical' if old.digest == new.digest else 'different'}.")
     return 0
 
 
@@ -123,9 +114,8 @@ def _again(target: Target, store: Store) -> int:
     if folder and target.copy is not None and (last := last_planned(folder)) != folder:
         planned = last / os.path.relpath(target.directory, folder)
         print(
-            f"{target.copy}: shows the study {folder.name}, and {last.name} was planned last. A run of {last.name}"
-            f" makes it again, as a copy of {planned}; to see why that would be made, run:"
-            f" dualread explain {planned} --again"
+            f"{target.copy}: shows the study {folder.name}, and a run of {last.name}, which was planned last, makes it"
+            f" a copy of {planned}; to see why that would be made, run: dualread explain {planned} --again"
         )
         return 0
     if folder and "settings" in (noted := read_study(last_plan(folder))):

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import takewhile
@@ -91,8 +91,8 @@ def _nearest(text: str, words: Sequence[str], cells: Sequence[PrintedCell], valu
         column, equals, value = word.partition("=") if "=" in word else ("", "", word)
         nearly.append(f"{column}{equals}{(get_close_matches(value, values, n=1) or [value])[0]}")
         if equals and column not in columns:
-            known = f"There is no column {column!r}. Known: {', '.join(columns)}."
-            unknown.append(f"{known}{did_you_mean(column, columns)}")
+            meant = f"{', '.join(columns)}.{did_you_mean(column, columns)}"
+            unknown.append(f"There is no column {column!r}. Known: {meant}")
         elif value not in values:
             unknown.append(f"No cell has {value!r}.{did_you_mean(value, values)}")
     ranked = sorted(cells, key=lambda cell: -sum(map(cell.has, nearly)))
@@ -113,9 +113,18 @@ class MethodRun:
 
 def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:
     """Return the rows of a parquet file whose columns have the given `values`."""
+    wanted = [pl.col(name) == value for name, value in values.items()]
+    return _collected(path, lambda table: table.filter(*wanted)).to_dicts()
+
+
+def count_rows(path: Path) -> int:
+    """Return the number of rows of a parquet file."""
+    return _collected(path, lambda table: table.select(pl.len())).item()
+
+
+def _collected(path: Path, wanted: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
     try:
-        wanted = [pl.col(name) == value for name, value in values.items()]
-        return pl.scan_parquet(path).filter(*wanted).collect().to_dicts()
+        return wanted(pl.scan_parquet(path)).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ArtifactError(
             f"{path}: cannot be read ({error}). `dualread verify` lists what is missing or damaged."

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from dualread.apps.explain.cells import MethodRun, PrintedCell, find_cell, read_rows, recomputed, runs_of
+from dualread.apps.explain.cells import MethodRun, PrintedCell, count_rows, find_cell, read_rows, recomputed, runs_of
 from dualread.artifacts.tables import read_table
 from dualread.data.questions.roles import OF_UNIT, unit_of
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ConfigError
 from dualread.evaluation import conditions
 from dualread.plugins import load_module
 from dualread.readers.replies import choice_probabilities
@@ -22,7 +21,7 @@ from dualread.reporting.tables.subgroups import WORST
 from dualread.schema.columns import MANIFEST
 from dualread.stages._joined import read_groups
 from dualread.store.differences import described
-from dualread.store.graph import Graph, Lineage
+from dualread.store.graph import Lineage
 from dualread.store.manifest import Manifest
 from dualread.store.place import Target
 from dualread.store.store import Store
@@ -36,8 +35,7 @@ def explain_cell(
 ) -> Iterator[str]:
     """Yield the lines that explain the cell that `words` identify (`find_cell`).
 
-    They show the question `sample_id` for every seed or, if it is None, the first `n_rows` questions for the first
-    seed.
+    They show the question `sample_id` for every seed, or else the first `n_rows` questions for the first seed.
     """
     cell = find_cell(target, words)
     runs = runs_of(cell, target, store)
@@ -140,8 +138,8 @@ class Chain(Lineage):
     """The lines of several runs, which share artifacts; inputs of other shards than `shards` are left out."""
 
     def __init__(self, store: Store, shards: Collection[tuple[str, str]]) -> None:
-        super().__init__(Graph(store), self._line, self._followed)
-        self._store, self._shards = store, set(shards)
+        super().__init__(store)
+        self._shards = set(shards)
 
     def versions(self) -> str:
         """Return the package versions of all artifacts shown so far; several versions of a package if they differ."""
@@ -151,33 +149,28 @@ class Chain(Lineage):
                 by_package.setdefault(package, set()).add(version)
         return ", ".join(f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(by_package.items()))
 
-    def _followed(self, manifest: Manifest) -> list[str]:
+    def followed(self, manifest: Manifest) -> list[str]:
         """Return the inputs to follow, deepest first: a shared input is printed at the end of its longest path."""
         names = [name for name in manifest.action.inputs if (shard := _shard(name)) is None or shard in self._shards]
         order = ("predictions", "reader", "parent", "features", "view", "graded", "generations", "actor", "pairs")
         ranks = {name: order.index(kind) for name in names if (kind := name.split("/")[0]) in order}
         return sorted(names, key=lambda name: (ranks.get(name, len(order)), name))
 
-    def _line(self, manifest: Manifest) -> str:
-        record, action = self._store.record(manifest.key), manifest.action
+    def line(self, manifest: Manifest) -> str:
+        """Return the line of an artifact, with its seed, what it holds, and where it was shown."""
+        record, action = self.record(manifest.key), manifest.action
         seed = f"  seed {action.spec['seed']}" if "seed" in action.spec else ""
         return f"{described(manifest, record, seed)}  {self._held(manifest)}{record.get('output', '')}"
 
     def _held(self, manifest: Manifest) -> str:
         """Return the rows of an artifact's table, or the digest of its weights, or else what its stage said of it."""
-        folder, files = self._store.entry(manifest.key), manifest.files
-        tables = [name for name in files if name.endswith(".parquet")]
-        weights = [name for name in files if name.endswith("model.safetensors")]
+        tables = [name for name in manifest.files if name.endswith(".parquet")]
+        weights = [name for name in manifest.files if name.endswith("model.safetensors")]
         if weights:
-            return f"{weights[0]} {files[weights[0]]['sha256'][:8]}  "
+            return f"{weights[0]} {manifest.files[weights[0]]['sha256'][:8]}  "
         if len(tables) == 1:
-            try:
-                n_rows = pl.scan_parquet(folder / tables[0]).select(pl.len()).collect().item()
-            except (OSError, pl.exceptions.PolarsError) as error:
-                advice = "`dualread verify` says what is damaged."
-                raise ArtifactError(f"{folder / tables[0]}: cannot be read ({error}). {advice}") from error
-            return f"{n_rows:,} rows  "
-        return f"{summary}  " if (summary := self._store.record(manifest.key).get("summary")) else ""
+            return f"{count_rows(self.store.entry(manifest.key) / tables[0]):,} rows  "
+        return f"{summary}  " if (summary := self.record(manifest.key).get("summary")) else ""
 
 
 def _shard(name: str) -> tuple[str, str] | None:

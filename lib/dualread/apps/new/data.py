@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from dualread.data.datasets.base import Row
@@ -35,6 +34,7 @@ _OFTEN = {
     ),
 }
 _OFTEN_IDS = ("question_id", "qid", "index", "uid", "sample_id", "questionid")
+_SHOWN = 5
 
 
 def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
@@ -74,9 +74,6 @@ def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[d
     return {"columns": dict(columns)} if columns or ignores else {}, sentences
 
 
-_SHOWN = 5
-
-
 @dataclass(frozen=True, kw_only=True)
 class UserQuestions:
     """Questions that the loader `table` can read."""
@@ -108,8 +105,8 @@ def look(
     files: Mapping[str, str],
     shares: Mapping[str, float],
     download: Path | None,
-    bits: int | None = None,
-    meant: Mapping[str, str | None] = MappingProxyType({}),
+    bits: int | None,
+    meant: Mapping[str, str | None],
 ) -> UserQuestions:
     """Return what a table, a folder, or a data set of the hub holds.
 
@@ -119,17 +116,10 @@ def look(
     missing that says what is meant; DataError if there is no table, a row is broken or repeats another, or an image is
     in two splits.
     """
-    hub = None
-    if place.startswith("hf://"):
-        path, hub = _downloaded(place, download)
-    elif download is None:
-        path = Path(place)
-    else:
-        raise ConfigError(f"--download: {place} is not on the hub (hf://owner/name). Leave the option out.")
-    folder, settings, lines = _tables(path, files)
-    rows, notes = _read(folder, settings, columns=columns, shares=shares, meant=meant)
+    path, hub = _downloaded(place, download)
+    folder, settings = _tables(path, files)
+    rows, lines = _read(folder, settings, columns=columns, shares=shares, meant=meant)
     _refuse_shared(folder, rows)
-    lines += notes
     lines += [line for split, of_split in rows.items() for line in _about(split, of_split)]
     lines += _about_images(folder, rows, bits)
     has_modality = all(row.modality for of_split in rows.values() for row in of_split)
@@ -190,8 +180,12 @@ def _read(
     return {split: part.rows for split, part in parts.items()}, notes
 
 
-def _downloaded(place: str, folder: Path | None) -> tuple[Path, tuple[str, str]]:
-    """Copy a data set of the hub into a folder; return the folder, and the repository with its commit."""
+def _downloaded(place: str, folder: Path | None) -> tuple[Path, tuple[str, str] | None]:
+    """Return where the data are: copied to `folder` where they are on the hub, then with repository and commit."""
+    if not place.startswith("hf://"):
+        if folder is not None:
+            raise ConfigError(f"--download: {place} is not on the hub (hf://owner/name). Leave the option out.")
+        return Path(place), None
     if folder is None:
         raise ConfigError(f"--data {place}: say where to copy it to: --download FOLDER.")
     name, _, revision = place.removeprefix("hf://").partition("@")
@@ -208,18 +202,16 @@ def _downloaded(place: str, folder: Path | None) -> tuple[Path, tuple[str, str]]
     return folder, (name, str(commit))
 
 
-def _tables(path: Path, files: Mapping[str, str]) -> tuple[Path, dict[str, Any], list[str]]:
-    """Return the folder, the setting `files` if the tables have other names than usual, and what is said about it."""
+def _tables(path: Path, files: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
+    """Return the folder, and the setting `files` if the tables have other names than usual."""
     if path.is_file():
         if files:
             raise ConfigError(f"--files: {path} is a table itself. Give its folder as --data, or leave --files out.")
-        return path.parent, {"files": {"rows": path.name}}, []
+        return path.parent, {"files": {"rows": path.name}}
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder. Expected a table, or a folder with tables.")
-    if files:
-        return path, {"files": dict(files)}, []
-    if usual_tables(path):
-        return path, {}, []
+    if files or usual_tables(path):
+        return path, {"files": dict(files)} if files else {}
     there = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if is_table(file))
     listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
     raise ConfigError(
@@ -254,11 +246,10 @@ def _refuse_repeated(folder: Path, rows: Mapping[str, Sequence[Row]]) -> None:
     for split, of_split in rows.items():
         counts = Counter(row.official_id for row in of_split)
         if repeated := [row for row in of_split if counts[row.official_id] > 1]:
-            row = repeated[0]
+            such = f"{repeated[0].official_id!r} ({repeated[0].question!r} about {repeated[0].image_name})"
             raise DataError(
-                f"{folder}: {len(repeated)} rows of {split} repeat the id of another, such as {row.official_id!r}"
-                f" ({row.question!r} about {row.image_name}). Where no column says the id, equal rows have equal ids."
-                " Remove the repetitions, or give every row an id of its own."
+                f"{folder}: {len(repeated)} rows of {split} repeat the id of another, such as {such}. Where no column"
+                " says the id, equal rows have equal ids. Remove the repetitions, or give every row an id of its own."
             )
 
 

@@ -22,7 +22,6 @@ _TABLES = ("main", "cascade", "sc_tradeoff", "data", "base_models", "significanc
 _FIGURES = ("forest", "reliability", "risk_coverage")
 # In place of the names of actors, of which there is one.
 _LABELS = {"verbalized": "Stated confidence", "expected_confidence": "Expected confidence"}
-_OF_DONORS = ("counterfactuals",)
 
 
 def laid_over(name: str, questions: UserQuestions, model: UserModel, root: Path = Path()) -> dict[str, Any]:
@@ -40,7 +39,7 @@ def laid_over(name: str, questions: UserQuestions, model: UserModel, root: Path 
         changed = {"actor": base, **label, **({"tuned_on": None} if "tuned_on" in entry else {})}
         methods[key] = changed if entry["actor"] in judged else None
     kept = [key for key, entry in methods.items() if entry is not None]
-    shown = {"tables": _TABLES, "figures": (*_FIGURES, *(_OF_DONORS if questions.has_donors else ()))}
+    shown = {"tables": _TABLES, "figures": (*_FIGURES, *(["counterfactuals"] if questions.has_donors else []))}
     # A condition that is for some actors or data sets, or a control, is no part of the main results.
     conditions = {
         key: None if {"actors", "datasets", "control"} & set(entry) else {}

@@ -65,13 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     restored = ways.add_parser("restore", help="show recorded tables without computing", description=_RESTORE)
     restored.add_argument("lock", metavar="LOCK", type=Path, help="a results.lock file")
-    restored.add_argument(
-        "--to", metavar="FOLDER", type=Path, default=Path("restored"), help="where to put them (%(default)s)"
-    )
+    to = "where to put them (%(default)s)"
+    restored.add_argument("--to", metavar="FOLDER", type=Path, default=Path("restored"), help=to)
+    only = "only these targets of the lock, without their inputs"
     for way in (copy, restored):
-        way.add_argument(
-            "--only", metavar="NAME", nargs="+", help="only these targets of the lock, without their inputs"
-        )
+        way.add_argument("--only", metavar="NAME", nargs="+", help=only)
     lock = ways.add_parser("lock", help=f"write the {LOCK_NAME} of a study", description=_LOCK)
     lock.add_argument("folder", metavar="FOLDER", type=Path, help="results/<study>")
     for way in (restored, lock):
@@ -99,19 +97,18 @@ def _copy(options: argparse.Namespace) -> int:
         raise ConfigError(f"{source.root}: no such folder. Expected a store, such as results/store.")
     wanted = list(_wanted(options, source))
     keys = [key for key in wanted if os.path.lexists(source.entry(key))]
-    n_copied = n_bytes = n_refused = 0
-    for copied in copy_entries(keys, source, target):
-        n_copied += copied.size is not None
-        n_bytes += copied.size or 0
-        n_refused += copied.problem is not None
-        if copied.problem:
-            print(f"refused {copied.key[:8]}: {copied.problem}", flush=True)
+    copied, n_refused = [], 0
+    for key, outcome in zip(keys, copy_entries(keys, source, target), strict=True):
+        if isinstance(outcome, str):
+            n_refused += 1
+            print(f"refused {key[:8]}: {outcome}", flush=True)
+        elif outcome is not None:
+            copied.append(outcome)
     nowhere = [key for key in wanted if not any(os.path.lexists(store.entry(key)) for store in (source, target))]
     if nowhere:
         print(f"{source.root}: lacks {len(nowhere):,} of the {len(wanted):,} artifacts that {options.of} needs")
-    there = len(keys) - n_copied - n_refused
-    refused = f", {n_refused} refused" if n_refused else ""
-    print(f"{target.root}: copied {n_copied:,} entries, {size_text(n_bytes)}; {there:,} already present{refused}")
+    there = f"{len(keys) - len(copied) - n_refused:,} already present" + (f", {n_refused} refused" if n_refused else "")
+    print(f"{target.root}: copied {len(copied):,} entries, {size_text(sum(copied))}; {there}")
     return 1 if n_refused or nowhere else 0
 
 

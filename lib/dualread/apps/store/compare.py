@@ -6,7 +6,9 @@ from pathlib import Path
 
 from dualread.digests import MANIFEST_NAME
 from dualread.errors import ConfigError
+from dualread.store.graph import artifacts_below
 from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.store import Store
 
 HELP = "say which results of two folders differ in their bytes"
 DESCRIPTION = """
@@ -57,11 +59,10 @@ def _artifacts(folder: Path) -> Mapping[str, Manifest]:
     """Return the manifests of all artifacts below a folder, but not those of a store in it, by place."""
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder. Expected a results folder, such as results/embedded.")
-    # An artifact is a folder of links into the store; below it is nothing else.
-    paths = {path.parent.relative_to(folder): path for path in folder.rglob(MANIFEST_NAME)}
-    manifests = {
-        place.as_posix(): read_manifest(path) for place, path in paths.items() if place.parts[:1] != ("store",)
+    paths = {
+        directory.relative_to(folder).as_posix(): directory
+        for directory in artifacts_below(folder, Store(folder / "store"))
     }
-    if not manifests:
+    if not paths:
         raise ConfigError(f"{folder}: holds no MANIFEST.json, so no artifact. Expected a results folder.")
-    return manifests
+    return {place: read_manifest(directory / MANIFEST_NAME) for place, directory in paths.items()}

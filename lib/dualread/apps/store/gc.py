@@ -38,15 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.add_argument("--delete", action="store_true", help="remove what no study needs")
     parser.add_argument("--all", action="store_true", help="list everything, not only the 20 largest")
-    parser.add_argument(
-        "--results", metavar="DIR", type=Path, action="append", help="a folder with studies (results); may be repeated"
-    )
-    parser.add_argument(
-        "--forget", metavar="HOST:DIR", nargs="+", default=[], help="registered results folders that no longer exist"
-    )
-    parser.add_argument(
-        "--keep", metavar="LOCK", type=Path, nargs="+", default=[], help="also keep what these lock files name"
-    )
+    results = "a folder with studies (results); may be repeated"
+    parser.add_argument("--results", metavar="DIR", type=Path, action="append", help=results)
+    forget = "registered results folders that no longer exist"
+    parser.add_argument("--forget", metavar="HOST:DIR", nargs="+", default=[], help=forget)
+    keep = "also keep what these lock files name"
+    parser.add_argument("--keep", metavar="LOCK", type=Path, nargs="+", default=[], help=keep)
     parser.add_argument("--batches", action="store_true", help="also batches of entries that are needed")
     parser.add_argument("--store", type=Path, help=STORE_HELP)
 
@@ -81,29 +78,27 @@ def run(options: argparse.Namespace) -> int:
         size = size_text(sum(entry.freed for entry in going))
         print(f"{store.root}: nothing was removed. --delete would remove {counted} and free {size}.")
         return 0
-    failed = []
+    gone = []
     for entry in going:
         try:
             remove(entry, store)
+            gone.append(entry)
         except ArtifactError as error:  # of another user
-            failed.append(entry)
             print(error)
     for root in lost:
         root.file.unlink(missing_ok=True)
-    gone = [entry for entry in going if entry not in failed]
     counted = f"{len(gone):,} of {len(unneeded):,} unneeded entries and folders"
     print(f"{store.root}: removed {counted}; {size_text(sum(entry.freed for entry in gone))} freed")
-    return 1 if failed else 0
+    return 1 if len(gone) < len(going) else 0
 
 
 def _lost(options: argparse.Namespace, store: Store) -> list[Root]:
     """Return the registered folders that no longer exist, and print their names."""
     roots = registered(store)
-    if unknown := sorted(set(options.forget) - {root.name for root in roots}):
-        known = [root.name for root in roots]
-        listed = ", ".join(known) or "none"
-        meant = did_you_mean(unknown[0], known)
-        raise ConfigError(f"--forget {unknown[0]}: not registered in {store.root}. Known: {listed}.{meant}")
+    known = [root.name for root in roots]
+    if unknown := sorted(set(options.forget) - set(known)):
+        meant = f"{', '.join(known) or 'none'}.{did_you_mean(unknown[0], known)}"
+        raise ConfigError(f"--forget {unknown[0]}: not registered in {store.root}. Known: {meant}")
     lost = [root for root in roots if root.name in options.forget or not root.is_there()]
     for root in lost:
         print(f"{root.name}: no longer exists; what only this folder needed is not kept")
