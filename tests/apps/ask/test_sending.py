@@ -57,22 +57,17 @@ def test_what_passes_is_sent_again(study, service, bad):
     ("bad", "said"),
     [
         (lambda body: completion("yes", "no", "perhaps"), "the reply has 3 choices, expected"),
-        (Response("", 200), "the reply is no JSON"),
-        (HTMLResponse("<html>busy</html>", 200), "the reply is no JSON"),
         (Response('{"choices": [{"ind', 200), "the reply is no JSON"),
     ],
-    ids=["too many", "nothing", "html", "half"],
+    ids=["too many", "half"],
 )
-def test_what_was_not_asked_for_is_kept_apart_and_asked_in_the_next_run(study, service, bad, said, capsys):
+def test_what_was_not_asked_for_is_kept_apart_and_asked_in_the_next_run(study, service, bad, said):
     service.behave = flaky(2, bad)
     assert sent(study, service) == 2
-    n_failed = len({line["custom_id"] for line in lines(answered=False)})
-    assert n_failed == 2
-    assert {line["custom_id"] for line in lines()}.isdisjoint(line["custom_id"] for line in lines(answered=False))
     rejected = lines(answered=False)
-    assert len(rejected) == 2
+    assert len({line["custom_id"] for line in rejected}) == len(rejected) == 2
+    assert {line["custom_id"] for line in lines()}.isdisjoint(line["custom_id"] for line in rejected)
     assert all(line["error"]["message"].startswith(said) for line in rejected)
-    assert said in capsys.readouterr().err
     service.behave = lambda _, body: reply(body)
     assert sent(study, service) == 0
     assert len(lines()) == FIRST + ABOUT
@@ -112,10 +107,10 @@ def test_a_service_that_is_down_stops_it_and_keeps_what_was_answered(study, serv
     assert len({line["custom_id"] for line in lines()}) == len(lines()) == FIRST + ABOUT
 
 
-def test_nobody_listens(study, service, capsys):
+def test_nobody_listens(study, service):
     service.address = "http://127.0.0.1:9/v1"
     assert sent(study, service, retries=0) == FIRST
-    assert "the connection failed" in capsys.readouterr().err
+    assert all(line["error"]["message"].startswith("the connection failed") for line in lines(answered=False))
 
 
 def test_a_half_written_line_is_ended_and_asked_again(study, service):
@@ -160,24 +155,22 @@ def test_two_runs_do_not_send_at_once(study, service):
 def test_the_program_sends_says_what_there_is_and_ends_with_1_if_requests_are_not_answered(ask, service, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
     service.behave = flaky(1, Response("no", 400))
-    refused = ("1 requests are not answered: error 400: no", "1: error 400: no (sent.jsonl:")
-    for expected, words in ((1, refused), (0, ["answers: everything is answered"])):
+    for expected, words in ((1, "1: error 400: no (sent.jsonl:"), (0, "answers: everything is answered")):
         code, said = ask("--run", "--to", service.address, "--key", "MY_KEY", "--per-minute", "60000")
         assert code == expected
-        assert all(word in said for word in words)
+        assert words in said
         assert "secret" not in said
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--run"], "--run: expected --to URL"),
-        (["--run", "--to", "http://x/v1"], "--run: expected --to URL"),
-        (["--run", "--key", "MY_KEY"], "--run: expected --to URL"),
+        (["--run", "--to", "http://x/v1"], "To send, give --run, --to URL"),
+        (["--run", "--key", "MY_KEY"], "To send, give --run, --to URL"),
         (["--run", "--to", "http://x/v1", "--key", "NO_KEY"], "--key NO_KEY: no such environment variable"),
         (["--run", "--to", "localhost", "--key", "MY_KEY"], "--to localhost: expected an address"),
         (["--run", "--to", "http://x", "--key", "MY_KEY", "--at-once", "0"], "expected numbers above 0"),
-        (["--to", "http://x/v1"], "--to and --key are for sending. Add --run"),
+        (["--to", "http://x/v1"], "To send, give --run, --to URL"),
         (["--images", "ftp://x"], "--images ftp://x: expected data, file, or an address"),
     ],
 )
