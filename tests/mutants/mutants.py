@@ -474,8 +474,8 @@ MUTANTS = (
     Mutant(
         "a request whose completions fail together breaks the server",
         "apps/serve/service.py",
-        "request = self._running.get(event.name)",
-        "request = self._running[event.name]",
+        "next(judged), self._running.get(event.name)",
+        "next(judged), self._running[event.name]",
         ("apps/serve/service/test_service.py",),
     ),
     Mutant(
@@ -546,7 +546,7 @@ MUTANTS = (
     ),
     Mutant(
         "bodies that are being sent together are not bounded",
-        "apps/serve/web.py",
+        "apps/serve/chats.py",
         "if self._n_bytes > limits.BODIES * most:",
         "if len(body) > limits.BODIES * most:",
         ("apps/serve/test_hostile.py",),

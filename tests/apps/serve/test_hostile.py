@@ -82,13 +82,13 @@ BAD = {
     "many images": (messages(user(*[image(1)] * 9, LESION)), "9 images: expected at most 8"),
     "a strange part": (messages({"role": "user", "content": [{"type": "input_audio"}]}), "is not what this server"),
     "a strange role": (messages({"role": "tool", "content": "x"}), "messages.0.role: is not what this server takes"),
-    "tools": (sent(tools=[{"type": "function"}]), "tools: this server cannot"),
-    "a tool": (sent(tool_choice="required"), "tool_choice: this server cannot"),
-    "an unknown parameter": (sent(beams=3), "beams: this server knows no such parameter"),
-    "the best of several": (sent(best_of=3), "best_of: this server cannot"),
-    "a penalty": (sent(frequency_penalty=1), "frequency_penalty: this server cannot"),
+    "tools": (sent(tools=[{"type": "function"}]), "tools: this server does not know or cannot"),
+    "a tool": (sent(tool_choice="required"), "tool_choice: this server does not know"),
+    "an unknown parameter": (sent(beams=3), "beams: this server does not know or cannot"),
+    "the best of several": (sent(best_of=3), "best_of: this server does not"),
+    "a penalty": (sent(frequency_penalty=1), "frequency_penalty: this server does not"),
     "many stop texts": (sent(stop=["."] * 17), "stop: is not"),
-    "JSON wanted": (sent(response_format={"type": "json_object"}), "response_format: this server cannot"),
+    "JSON wanted": (sent(response_format={"type": "json_object"}), "response_format: this server does not"),
     "no choice": (sent(n=0), "n: is not"),
     "endless choices": (sent(n=10**9), "n: is not"),
     "two limits": (sent(max_tokens=7, max_completion_tokens=8), "max_tokens 7 and max_completion_tokens 8 differ"),
@@ -96,7 +96,7 @@ BAD = {
     "a negative temperature": (sent(temperature=-1), "temperature: is not"),
     "one option": (sent(dualread={"options": ["a"]}), "1 options, expected none, or 2 to 10"),
     "options without an image": (messages(user(LESION)) | {"dualread": {"options": ["a", "b"]}}, "options: expected"),
-    "an unknown wish": (sent(dualread={"confidence": 1}), "dualread.confidence: this server knows no such parameter"),
+    "an unknown wish": (sent(dualread={"confidence": 1}), "dualread.confidence: this server does not know"),
 }
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
@@ -19,15 +19,14 @@ from dualread.progress import say
 GONE = 499  # the status of a request whose client went away
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0)
 _DECISIONS = {True: "kept", False: "not kept", None: "undecided"}
+M = TypeVar("M", Counter, Gauge, Histogram)
 
 
 @dataclass(kw_only=True)
 class Outcome:
-    """One request and its answers.
+    """One request and its answers; it came at `began` (`time.monotonic`), and its prompt was read at `first`.
 
-    It came at `began`, on the clock of `time.monotonic`, and its prompt was read at `first`, which gives the first
-    token. `asked` is None as long as the request could not be read; `texts` are those of its messages, if the log is to
-    have them.
+    `asked` is None as long as the request could not be read; `texts` are those of its messages, if they are logged.
     """
 
     name: str
@@ -94,10 +93,7 @@ class Outcome:
                 yield shared | {"answer": reading.answer} | numbers
             for k, claim in enumerate(reading.claims or ()):
                 place = {"claim": k, "start": claim.start, "end": claim.end, "answer": claim.text}
-                yield shared | place | {name: getattr(claim, name) for name in _NUMBERS}
-
-
-_NUMBERS = ("confidence", "psr", "per", "keep")
+                yield shared | place | {name: getattr(claim, name) for name in ("confidence", "psr", "per", "keep")}
 
 
 class Counts:
@@ -105,34 +101,33 @@ class Counts:
 
     def __init__(self, *, requests_open: Callable[[], float], completions_open: Callable[[], float]):
         disable_created_metrics()
-        self._registry = registry = CollectorRegistry()
+        self._registry = CollectorRegistry()
 
-        def counter(name: str, words: str, *labels: str) -> Counter:
-            return Counter(f"dualread_{name}", words, labels, registry=registry)
+        def metric(kind: type[M], name: str, words: str, labels: Sequence[str] = (), **more: Any) -> M:
+            return kind(f"dualread_{name}", words, labels, registry=self._registry, **more)
 
-        def histogram(name: str, words: str, buckets: Sequence[float] = _SECONDS) -> Histogram:
-            return Histogram(f"dualread_{name}", words, buckets=buckets, registry=registry)
-
-        self._requests = counter("requests", "Requests to /v1/chat/completions by status.", "status")
+        self._requests = metric(Counter, "requests", "Requests to /v1/chat/completions by status.", ["status"])
         words = "Answers by decision: kept, not kept, undecided, or without a confidence."
-        self._answers = counter("answers", words, "decision")
-        self._abstentions = counter("abstentions", "Requests without an answer, because PSR was below the limit.")
-        self._disconnects = counter("disconnects", "Requests whose client went away before the end.")
-        self._tokens = counter("tokens", "Tokens of prompts and of completions.", "kind")
-        self._first = histogram("first_token_seconds", "From a request to its first token.")
-        self._seconds = histogram("request_seconds", "From a request to its last byte.")
-        self._confidence = histogram("confidence", "Confidences of answers.", [k / 10 for k in range(1, 11)])
-        for name, words, value in (
-            ("requests", "Requests that are being answered or wait.", requests_open),
-            ("completions", "Completions that are being made, wait, or still hold memory.", completions_open),
-        ):
-            Gauge(f"dualread_{name}_open", words, registry=registry).set_function(value)
+        self._answers = metric(Counter, "answers", words, ["decision"])
+        words = "Requests without an answer, because PSR was below the limit."
+        self._abstentions = metric(Counter, "abstentions", words)
+        self._disconnects = metric(Counter, "disconnects", "Requests whose client went away before the end.")
+        self._tokens = metric(Counter, "tokens", "Tokens of prompts and of completions.", ["kind"])
+        words = "From a request to its first token."
+        self._first = metric(Histogram, "first_token_seconds", words, buckets=_SECONDS)
+        words = "From a request to its last byte."
+        self._seconds = metric(Histogram, "request_seconds", words, buckets=_SECONDS)
+        tenths = [k / 10 for k in range(1, 11)]
+        self._confidence = metric(Histogram, "confidence", "Confidences of answers.", buckets=tenths)
+        words = "Requests that are being answered or wait."
+        metric(Gauge, "requests_open", words).set_function(requests_open)
+        words = "Completions that are being made, wait, or still hold memory."
+        metric(Gauge, "completions_open", words).set_function(completions_open)
 
     def add(self, outcome: Outcome) -> None:
         """Count a request that is over."""
-        now = time.monotonic()
         self._requests.labels(str(outcome.status)).inc()
-        self._seconds.observe(now - outcome.began)
+        self._seconds.observe(time.monotonic() - outcome.began)
         self._disconnects.inc(outcome.status == GONE)
         self._abstentions.inc(outcome.abstained is not None)
         self._tokens.labels("prompt").inc(outcome.n_prompt)
@@ -140,11 +135,10 @@ class Counts:
         if outcome.first is not None:
             self._first.observe(outcome.first - outcome.began)
         for answer in outcome.answers:
-            decision = "without a confidence"
-            if answer.confidence is not None and answer.decision is not None:
-                decision = _DECISIONS[answer.decision.keep]
-            self._answers.labels(decision).inc()
-            if answer.confidence is not None:
+            if answer.confidence is None or answer.decision is None:
+                self._answers.labels("without a confidence").inc()
+            else:
+                self._answers.labels(_DECISIONS[answer.decision.keep]).inc()
                 self._confidence.observe(answer.confidence)
 
     def text(self) -> bytes:
@@ -166,11 +160,17 @@ class Record:
 
     def __init__(self, file: Path):
         try:
-            if file.is_file():
-                _start_a_line(file)
-            self._stream = file.open("ab", buffering=0)
+            self._stream = file.open("ab+", buffering=0)
         except OSError as error:
             raise DataError(f"{file}: cannot be written ({error.strerror}). Give another --record.") from error
+        size = self._stream.tell()
+        self._stream.seek(max(0, size - _LONGEST))
+        if last := self._stream.read().rpartition(b"\n")[2]:  # a server that was killed has written a part of it alone
+            if last[: len(_START)] != _START[: len(last)]:
+                self.close()
+                raise DataError(f"{file}: is no record of answers. Give another --record.")
+            self._stream.truncate(size - len(last))
+            say(f"{file}: the last line was cut off, and is removed")
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add one line; where that is impossible, say so: answers go on."""
@@ -185,17 +185,3 @@ class Record:
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
-
-
-def _start_a_line(file: Path) -> None:
-    """Remove the last line if a server that was killed has written a part of it alone."""
-    size = file.stat().st_size
-    with file.open("rb+") as stream:
-        stream.seek(max(0, size - _LONGEST))
-        *_, last = stream.read().split(b"\n")
-        if not last:
-            return
-        if last[: len(_START)] != _START[: len(last)]:
-            raise DataError(f"{file}: is no record of answers. Give another --record.")
-        stream.truncate(size - len(last))
-    say(f"{file}: the last line was cut off, and is removed")

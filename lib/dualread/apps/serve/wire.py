@@ -72,18 +72,24 @@ class Turn:
     role: str
     parts: tuple[str | SentImage, ...]
 
+    def message(self) -> dict[str, Any]:
+        """Return it as a processor of transformers takes it."""
+        content = [
+            {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": part.decoded.image}
+            for part in self.parts
+        ]
+        return {"role": self.role, "content": content}
+
 
 class _Sent(BaseModel):
-    """What is null is as if it were not there, and what nobody knows is refused."""
+    """What nobody knows is refused. `_prepared` takes what clients send in several forms into the one that is read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, entries: Any) -> Any:
-        if not isinstance(entries, dict):
-            return entries
-        return cls._prepared({name: value for name, value in entries.items() if value is not None})
+    def _known_form(cls, entries: Any) -> Any:
+        return cls._prepared({**entries}) if isinstance(entries, dict) else entries
 
     @classmethod
     def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
@@ -92,18 +98,17 @@ class _Sent(BaseModel):
 
 class _Address(_Sent):
     url: str
-    detail: str = "auto"
-    """Of no effect: the size of images is that with which readers were fitted."""
+    detail: Any = None  # of no effect: the size of images is that with which readers were fitted
 
 
 class _Part(_Sent):
     type: Literal["text", "image_url"]
     text: _Text = ""
     image_url: _Address | None = None
+    cache_control: Any = None  # of no effect
 
     @classmethod
     def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
-        entries.pop("cache_control", None)
         if isinstance(address := entries.get("image_url"), str):
             entries["image_url"] = {"url": address}
         kind = entries.get("type")
@@ -114,9 +119,8 @@ class _Part(_Sent):
 
 class _Message(_Sent):
     role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[list[_Part], Field(max_length=limits.MESSAGE_PARTS)] = []
-    name: str = ""
-    """Of no effect: chat templates do not show it."""
+    content: Annotated[list[_Part], Field(max_length=limits.MESSAGE_PARTS)]
+    name: Any = None  # of no effect: chat templates do not show it
 
     @classmethod
     def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
@@ -124,10 +128,8 @@ class _Message(_Sent):
             text = entries.get("content") or entries.get("refusal") or ""
             calls = {name: entries[name] for name in _CALLS if entries.get(name)}
             entries = {"role": "assistant", "content": text, **calls}
-        elif "content" not in entries:
-            raise ValueError("there is no content")
-        if isinstance(entries["content"], str):
-            entries["content"] = [{"type": "text", "text": entries["content"]}]
+        if isinstance(text := entries.get("content"), str):
+            entries["content"] = [{"type": "text", "text": text}]
         return entries
 
     def texts(self) -> list[str]:
@@ -142,21 +144,19 @@ class _Message(_Sent):
 
 class _StreamOptions(_Sent):
     include_usage: bool = False
-    include_obfuscation: bool = False
-    """Of no effect."""
+    include_obfuscation: bool = False  # of no effect
 
 
 class _Extension(_Sent):
-    """What a request may say that is not in OpenAI's API, under `dualread` (`extra_body` of its client)."""
+    """What a request may say that is not in OpenAI's API, under `dualread` (`extra_body` of its client).
+
+    `id` is the question's own name, for `--record`. `own_prompt` says that the text is the whole prompt.
+    """
 
     id: Annotated[str, Field(max_length=limits.ID_CHARACTERS)] | None = None
-    """The question's own name, for `--record`."""
     options: Annotated[list[_Text], Field(max_length=limits.SENT_OPTIONS)] = []
-    """The options of a multiple-choice question."""
     answer_type: AnswerType | None = None
-    """`closed` if the choices of a question without options are yes and no, for answer sets."""
     own_prompt: bool = False
-    """Whether the text is the whole prompt."""
 
 
 class ChatRequest(_Sent):
@@ -226,9 +226,9 @@ class ChatRequest(_Sent):
     def turns(self, allowed: limits.ClientLimits, read_image: Callable[[bytes], Decoded]) -> list[Turn]:
         """Return the conversation with its images decoded, without empty messages of the system.
 
-        Raises:
-            DataError: There are more images or pixels than allowed, one image is no data URL, or one cannot be decoded.
+        A DataError says that there are more images or pixels than allowed, or that one is no data URL, or no image.
         """
+        turns, n_decoded = [], 0
 
         def check_pixels(n: int) -> None:
             if n > allowed.megapixels * 1_000_000:
@@ -237,26 +237,23 @@ class ChatRequest(_Sent):
                     " this server decodes for one request. Shrink them."
                 )
 
-        urls = [part.image_url.url for message in self.messages for part in message.content if part.image_url]
-        if len(urls) > allowed.images:
-            raise DataError(f"{len(urls)} images: expected at most {allowed.images} in one request.")
-        images: list[SentImage] = []
-        n_decoded = 0
-        for url in urls:
-            read_again = partial(read_image, content := content_of(url))
-            check_pixels(n_decoded + n_pixels(content))  # by its header, before its pixels take memory
-            images.append(SentImage(decoded=(decoded := read_again()), read_again=read_again))
-            n_decoded += decoded.image.width * decoded.image.height
-            check_pixels(n_decoded)
-        shown = iter(images)
-        parts = [
-            [next(shown) if part.image_url else part.text for part in message.content] for message in self.messages
-        ]
-        turns = [
-            Turn(role="system" if message.role == "developer" else message.role, parts=tuple(content))
-            for message, content in zip(self.messages, parts, strict=True)
-            if not message.is_empty
-        ]
+        n_images = sum(part.image_url is not None for message in self.messages for part in message.content)
+        if n_images > allowed.images:
+            raise DataError(f"{n_images} images: expected at most {allowed.images} in one request.")
+        for message in self.messages:
+            parts: list[str | SentImage] = []
+            for part in message.content:
+                if part.image_url is None:
+                    parts.append(part.text)
+                    continue
+                read_again = partial(read_image, content := content_of(part.image_url.url))
+                check_pixels(n_decoded + n_pixels(content))  # by its header, before its pixels take memory
+                parts.append(SentImage(decoded=(decoded := read_again()), read_again=read_again))
+                n_decoded += decoded.image.width * decoded.image.height
+                check_pixels(n_decoded)
+            if not message.is_empty:
+                role = "system" if message.role == "developer" else message.role
+                turns.append(Turn(role=role, parts=tuple(parts)))
         if not turns:
             raise DataError("messages: all are empty. Expected a question such as 'Is there a lesion?'.")
         return turns
@@ -265,8 +262,7 @@ class ChatRequest(_Sent):
 def read(body: bytes) -> ChatRequest:
     """Return the request in `body`, in time that grows with its length alone.
 
-    Raises:
-        DataError: It is no JSON, lacks something, or asks for what this server does not do.
+    A DataError says that it is no JSON, lacks something, or asks for what this server does not do.
     """
     if sum(map(body.count, (b",", b"[", b"{"))) > limits.REQUEST_VALUES:
         raise DataError(
@@ -285,13 +281,13 @@ def read(body: bytes) -> ChatRequest:
 
 
 def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, none of whose names is there twice: one of the two values would be ignored."""
+    """Return an object of JSON without nulls, none of whose names is there twice: one value would be ignored."""
     names: set[str] = set()
     for name, _ in pairs:
         if name in names:
             raise DataError(f"{name[:50]}: is there twice. Expected each name once. Leave one out.")
         names.add(name)
-    return dict(pairs)
+    return {name: value for name, value in pairs if value is not None}
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -299,18 +295,15 @@ def _first_problem(error: ValidationError) -> str:
     first, *others = error.errors(include_url=False, include_input=False)
     place = ".".join(str(part)[:50] for part in first["loc"]) or "the body"
     more = f" So are {len(others)} other values." if others else ""
-    if place in _NEUTRAL:
-        return f"{place}: this server cannot do this, which would change the answer. Leave it out.{more}"
     if first["type"] == "extra_forbidden":
-        return f"{place}: this server knows no such parameter, and ignores none that may matter. Leave it out.{more}"
+        return f"{place}: this server does not know or cannot do this, which may change answers. Leave it out.{more}"
     return f"{place}: is not what this server takes ({first['msg'].removeprefix('Value error, ')[:200]}).{more}"
 
 
 def content_of(url: str) -> bytes:
     """Return the bytes in a data URL (RFC 2397) in base64: either alphabet, with or without padding and line ends.
 
-    Raises:
-        DataError: It is another address, or no base64.
+    A DataError refuses another address, and what is no base64.
     """
     if (head := _HEAD.match(url)) is None:
         raise DataError(
