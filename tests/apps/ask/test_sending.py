@@ -165,12 +165,12 @@ def test_the_program_sends_says_what_there_is_and_ends_with_1_if_requests_are_no
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--run", "--to", "http://x/v1"], "To send, give --run, --to URL"),
-        (["--run", "--key", "MY_KEY"], "To send, give --run, --to URL"),
+        (["--run", "--to", "http://x/v1"], "Add --run, --to URL"),
+        (["--run", "--key", "MY_KEY"], "Add --run, --to URL"),
         (["--run", "--to", "http://x/v1", "--key", "NO_KEY"], "--key NO_KEY: no such environment variable"),
         (["--run", "--to", "localhost", "--key", "MY_KEY"], "--to localhost: expected an address"),
         (["--run", "--to", "http://x", "--key", "MY_KEY", "--at-once", "0"], "expected numbers above 0"),
-        (["--to", "http://x/v1"], "To send, give --run, --to URL"),
+        (["--to", "http://x/v1"], "Add --run, --to URL"),
         (["--images", "ftp://x"], "--images ftp://x: expected data, file, or an address"),
     ],
 )

@@ -90,7 +90,7 @@ def endpoint_of(options: argparse.Namespace) -> "Endpoint | None":
     if not options.sends and not options.to and not options.key:
         return None
     if not (options.sends and options.to and options.key):
-        raise ConfigError("To send, give --run, --to URL (the service's address) and --key NAME (the key's variable).")
+        raise ConfigError("Add --run, --to URL and --key NAME (the variable with the key) to send, or leave all out.")
     is_address = False
     with suppress(ValueError):  # such as a port of 99999
         parts = urlsplit(options.to)

@@ -71,7 +71,7 @@ def application(
         Route("/health", health),
         *shown,
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse, Exception: _broken})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse, Exception: _refuse})
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         scope["request_id"] = name = uuid.uuid4().hex
@@ -87,15 +87,12 @@ def application(
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+    if not isinstance(error, HTTPException):
+        return RefusedError(500, f"the server has a bug ({type(error).__name__}).", "server_error").reply()
     text = f"{request.method} {request.url.path[:100]}: {error.detail}."
     if not request.url.path.startswith("/v1"):
         text += f" The base URL of this server ends with /v1: http://{request.headers.get('host', '')[:100]}/v1."
     return RefusedError(error.status_code, text).reply(error.headers)
-
-
-async def _broken(request: Request, error: Exception) -> Response:
-    return RefusedError(500, f"the server has a bug ({type(error).__name__}).", "server_error").reply()
 
 
 def _refusal(request: Request, api_key: str | None, hosts: Collection[str], public: Sequence[str]) -> Response | None:

@@ -5,8 +5,9 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
@@ -26,10 +27,6 @@ from dualread.limits import REQUESTS_READ, ClientLimits
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 
 
-class GoneError(Exception):
-    """The client went away."""
-
-
 class _Listener:
     """Brings news from other threads to a coroutine, and errors, which are raised there.
 
@@ -46,14 +43,18 @@ class _Listener:
         self.news.append(news)
         if not self._woken:
             self._woken = True
-            with suppress(RuntimeError):  # the loop has ended, and nobody listens
-                self._loop.call_soon_threadsafe(self._come.set)
+            self.on_loop(self._come.set)
+
+    def on_loop(self, call: Callable[[], None]) -> None:
+        """Have the loop call something; any thread may ask for it."""
+        with suppress(RuntimeError):  # the loop has ended, and nobody listens
+            self._loop.call_soon_threadsafe(call)
 
     async def end_with(self, receive: Receive) -> None:
         """Wait until the client goes away, and let `next` say so."""
         while (await receive())["type"] != "http.disconnect":
             pass
-        self.tell(GoneError())
+        self.tell(ClientDisconnect())
 
     async def next(self, outcome: Outcome) -> News:
         """Return the next news when they come, noted in `outcome`; raise what another thread told."""
@@ -109,7 +110,7 @@ class Chats:
         self.n_open += 1
         try:
             await self._answer(Request(scope, receive), send, outcome)
-        except (GoneError, ClientDisconnect):
+        except ClientDisconnect:
             outcome.status = GONE
         except Exception as error:
             refused = _refusal(error)
@@ -126,17 +127,11 @@ class Chats:
         if self.n_open > self.limits.requests:
             text = f"{self.n_open - 1} requests are open, and no more may. Ask again later."
             raise RefusedError(429, text, "rate_limit_error")
-        listener, loop = _Listener(), asyncio.get_running_loop()
-        body = await self._body(request)
+        body, listener = await self._body(request), _Listener()
         watching = asyncio.create_task(listener.end_with(request.receive))
-        reading = self._threads.submit(self._read, body, outcome, listener)
-
-        def release(reading: Future[None], n_bytes: int = len(body)) -> None:
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._release, n_bytes)
-
+        reading, release = self._threads.submit(self._read, body, outcome, listener), partial(self._release, len(body))
         del body  # what waits for the model has no file in memory
-        reading.add_done_callback(release)
+        reading.add_done_callback(lambda _: listener.on_loop(release))
         try:
             first = await listener.next(outcome)  # what refuses the request is raised here, before a reply begins
             writer = ReplyWriter(outcome, self.service, self.model)
@@ -208,7 +203,7 @@ class Chats:
                 if outcome.is_over:
                     break
                 news = await listener.next(outcome)
-        except GoneError:
+        except ClientDisconnect:
             raise
         except Exception as error:
             refused = _refusal(error)

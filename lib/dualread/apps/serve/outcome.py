@@ -4,10 +4,10 @@ import errno
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
@@ -19,7 +19,6 @@ from dualread.progress import say
 GONE = 499  # the status of a request whose client went away
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0)
 _DECISIONS = {True: "kept", False: "not kept", None: "undecided"}
-M = TypeVar("M", Counter, Gauge, Histogram)
 
 
 @dataclass(kw_only=True)
@@ -96,50 +95,51 @@ class Outcome:
                 yield shared | place | {name: getattr(claim, name) for name in ("confidence", "psr", "per", "keep")}
 
 
+# The counts by name: what each is, its words, and its labels or buckets.
+_COUNTS: dict[str, tuple[Any, str, dict[str, Any]]] = {
+    "requests": (Counter, "Requests to /v1/chat/completions by status.", {"labelnames": ["status"]}),
+    "answers": (Counter, "Answers: kept, not kept, undecided, without a confidence.", {"labelnames": ["decision"]}),
+    "abstentions": (Counter, "Requests without an answer, because PSR was below the limit.", {}),
+    "disconnects": (Counter, "Requests whose client went away before the end.", {}),
+    "tokens": (Counter, "Tokens of prompts and of completions.", {"labelnames": ["kind"]}),
+    "first_token_seconds": (Histogram, "From a request to its first token.", {"buckets": _SECONDS}),
+    "request_seconds": (Histogram, "From a request to its last byte.", {"buckets": _SECONDS}),
+    "confidence": (Histogram, "Confidences of answers.", {"buckets": [k / 10 for k in range(1, 11)]}),
+    "requests_open": (Gauge, "Requests that are being answered or wait.", {}),
+    "completions_open": (Gauge, "Completions that are being made, wait, or still hold memory.", {}),
+}
+
+
 class Counts:
     """The counts of a server for Prometheus."""
 
     def __init__(self, *, requests_open: Callable[[], float], completions_open: Callable[[], float]):
         disable_created_metrics()
         self._registry = CollectorRegistry()
-
-        def metric(kind: type[M], name: str, words: str, labels: Sequence[str] = (), **more: Any) -> M:
-            return kind(f"dualread_{name}", words, labels, registry=self._registry, **more)
-
-        self._requests = metric(Counter, "requests", "Requests to /v1/chat/completions by status.", ["status"])
-        words = "Answers by decision: kept, not kept, undecided, or without a confidence."
-        self._answers = metric(Counter, "answers", words, ["decision"])
-        words = "Requests without an answer, because PSR was below the limit."
-        self._abstentions = metric(Counter, "abstentions", words)
-        self._disconnects = metric(Counter, "disconnects", "Requests whose client went away before the end.")
-        self._tokens = metric(Counter, "tokens", "Tokens of prompts and of completions.", ["kind"])
-        words = "From a request to its first token."
-        self._first = metric(Histogram, "first_token_seconds", words, buckets=_SECONDS)
-        words = "From a request to its last byte."
-        self._seconds = metric(Histogram, "request_seconds", words, buckets=_SECONDS)
-        tenths = [k / 10 for k in range(1, 11)]
-        self._confidence = metric(Histogram, "confidence", "Confidences of answers.", buckets=tenths)
-        words = "Requests that are being answered or wait."
-        metric(Gauge, "requests_open", words).set_function(requests_open)
-        words = "Completions that are being made, wait, or still hold memory."
-        metric(Gauge, "completions_open", words).set_function(completions_open)
+        self._of = {
+            name: kind(f"dualread_{name}", words, registry=self._registry, **more)
+            for name, (kind, words, more) in _COUNTS.items()
+        }
+        self._of["requests_open"].set_function(requests_open)
+        self._of["completions_open"].set_function(completions_open)
 
     def add(self, outcome: Outcome) -> None:
         """Count a request that is over."""
-        self._requests.labels(str(outcome.status)).inc()
-        self._seconds.observe(time.monotonic() - outcome.began)
-        self._disconnects.inc(outcome.status == GONE)
-        self._abstentions.inc(outcome.abstained is not None)
-        self._tokens.labels("prompt").inc(outcome.n_prompt)
-        self._tokens.labels("completion").inc(outcome.n_completion)
+        of = self._of
+        of["requests"].labels(str(outcome.status)).inc()
+        of["request_seconds"].observe(time.monotonic() - outcome.began)
+        of["disconnects"].inc(outcome.status == GONE)
+        of["abstentions"].inc(outcome.abstained is not None)
+        of["tokens"].labels("prompt").inc(outcome.n_prompt)
+        of["tokens"].labels("completion").inc(outcome.n_completion)
         if outcome.first is not None:
-            self._first.observe(outcome.first - outcome.began)
+            of["first_token_seconds"].observe(outcome.first - outcome.began)
         for answer in outcome.answers:
             if answer.confidence is None or answer.decision is None:
-                self._answers.labels("without a confidence").inc()
+                of["answers"].labels("without a confidence").inc()
             else:
-                self._answers.labels(_DECISIONS[answer.decision.keep]).inc()
-                self._confidence.observe(answer.confidence)
+                of["answers"].labels(_DECISIONS[answer.decision.keep]).inc()
+                of["confidence"].observe(answer.confidence)
 
     def text(self) -> bytes:
         """Return all counts, as Prometheus reads them."""

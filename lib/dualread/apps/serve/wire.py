@@ -98,7 +98,7 @@ class _Sent(BaseModel):
 
 class _Address(_Sent):
     url: str
-    detail: Any = None  # of no effect: the size of images is that with which readers were fitted
+    detail: str = "auto"  # of no effect: the size of images is that with which readers were fitted
 
 
 class _Part(_Sent):
@@ -120,7 +120,7 @@ class _Part(_Sent):
 class _Message(_Sent):
     role: Literal["system", "developer", "user", "assistant"]
     content: Annotated[list[_Part], Field(max_length=limits.MESSAGE_PARTS)]
-    name: Any = None  # of no effect: chat templates do not show it
+    name: str = ""  # of no effect: chat templates do not show it
 
     @classmethod
     def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
