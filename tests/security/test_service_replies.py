@@ -84,6 +84,7 @@ def test_an_answer_with_the_key_is_none_and_other_fields_lose_it(study, service)
     [rejected] = lines(answered=False)
     assert rejected["error"]["message"] == "the reply holds the key that was sent"
     assert set(lines()[0]["response"]["body"]) <= {"choices", "usage"}
+    assert lines()[0]["response"]["request_id"] == "r-[hidden]"
 
 
 @pytest.mark.parametrize("key", ["Lung", "answer", "none", "x", "prompt_tokens", "confidence"])
@@ -143,14 +144,14 @@ def packed(encoding, content):
 
 
 @pytest.mark.parametrize(("encoding", "bits"), [("gzip", 31), ("deflate", 15)])
-def test_a_packed_reply_is_unpacked_to_a_bound(study, service, encoding, bits):
+def test_a_packed_reply_is_unpacked_to_a_bound(study, service, encoding, bits, capsys):
     """Of 8.7 GB in the case, and of 300 MB here, 34 MB are unpacked."""
     packer = zlib.compressobj(9, wbits=bits)
     bomb = b"".join(packer.compress(bytes(10**6)) for _ in range(300)) + packer.flush()
     assert len(bomb) < 10**6
     service.behave = lambda number, body: packed(encoding, bomb) if number == 1 else reply(body)
     assert sent(study, service) == 1
-    assert lines(answered=False)[0]["error"]["message"] == "the reply has more than 34 MB"
+    assert "1 requests are not answered: the reply has more than 34 MB" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b"", b"\x1f\x8b", gzip.compress(b"{}" * 1000, mtime=0)[:-10], b"no gzip"])

@@ -40,8 +40,19 @@ def test_large_files_are_split(ask, monkeypatch):
     monkeypatch.setattr(sending, "_MOST_LINES", 10)
     ask()
     assert (len(requests(1)), len(requests(2))) == (10, FIRST - 10)
-    assert len({line["custom_id"] for part in (1, 2) for line in requests(part)}) == FIRST
-    assert {(line["method"], line["url"]) for line in requests()} == {("POST", "/v1/chat/completions")}
+    written = [line for part in (1, 2) for line in requests(part)]
+    assert len({line["custom_id"] for line in written}) == FIRST
+    assert {(*line, line["method"], line["url"]) for line in written} == {
+        ("custom_id", "method", "url", "body", "POST", "/v1/chat/completions")
+    }
+
+
+def test_wrong_ids_are_read_by_nobody_and_named(ask):
+    ask()
+    respond(requests(), change=lambda line: {**line, "custom_id": f"{line['custom_id']}x"})
+    _, said = ask()
+    assert f"{FIRST} custom_ids are of no request of this study, such as that of batch.jsonl:1" in said
+    assert f"wrote answers/requests-001.jsonl: {FIRST} requests" in said
 
 
 def test_what_is_no_answer_stays_open_and_is_said(ask):
@@ -50,12 +61,10 @@ def test_what_is_no_answer_stays_open_and_is_said(ask):
     too_fast = {"status_code": 429, "body": {"error": {"message": "too fast"}}}
     respond(requests(), change=lambda line: {**line, "response": too_fast})
     respond(requests()[:1], change=lambda line: "<html>502</html>")
-    respond(requests(), change=lambda line: {**line, "custom_id": f"{line['custom_id']}x"})
     code, found = ask()
     assert code == 0
     assert "error 429: too fast (batch.jsonl:" in found
     assert "1 lines are no response, such as batch.jsonl:17." in found
-    assert f"{FIRST} custom_ids are of no request of this study, such as that of batch.jsonl:18" in found
     assert f"wrote answers/requests-001.jsonl: {FIRST} requests" in found
 
 

@@ -1,6 +1,7 @@
 """`dualread ask --run` against a service that misbehaves: nothing is lost, nothing is guessed."""
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -53,21 +54,53 @@ def test_what_passes_is_sent_again(study, service, bad):
     assert len({line["custom_id"] for line in lines()}) == FIRST + ABOUT
 
 
+def of_bytes(content, **headers):
+    """A reply whose text holds these bytes."""
+    return lambda body: Response(json.dumps(reply(body)).encode().replace(b"Lung", content), headers=headers)
+
+
+def test_a_reply_that_is_not_utf_8_is_kept_with_replaced_characters(study, service):
+    service.behave = flaky(1, of_bytes(b"L\xfcng", **{"x-request-id": "r-1"}))
+    assert sent(study, service) == 0
+    [[text, request_id]] = [
+        (line["response"]["body"]["choices"][0]["message"]["content"], line["response"]["request_id"])
+        for line in lines()
+        if line["response"]["request_id"] is not None
+    ]
+    assert (text.count("L\ufffdng"), request_id) == (1, "r-1")
+
+
+def test_the_line_of_an_error_of_http_has_its_status_and_words(study, service):
+    service.behave = flaky(1, JSONResponse({"detail": "too  large"}, 413))
+    assert sent(study, service) == 1
+    [line] = lines(answered=False)
+    message = '{"detail":"too large"}'
+    assert line["response"] == {"status_code": 413, "request_id": None, "body": {"error": {"message": message}}}
+    assert line["error"] is None
+
+
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
         (lambda body: completion("yes", "no", "perhaps"), "the reply has 3 choices, expected"),
+        (Response("", 200), "the reply is no JSON"),
+        (HTMLResponse("<html>busy</html>", 200), "the reply is no JSON"),
         (Response('{"choices": [{"ind', 200), "the reply is no JSON"),
+        (lambda body: Response(b"\xef\xbb\xbf" + json.dumps(reply(body)).encode()), "the reply is no JSON"),
+        (lambda body: Response(json.dumps(reply(body)).encode("utf-16")), "the reply is no JSON"),
     ],
-    ids=["too many", "half"],
+    ids=["too many", "nothing", "html", "half", "a byte-order mark", "UTF-16"],
 )
-def test_what_was_not_asked_for_is_kept_apart_and_asked_in_the_next_run(study, service, bad, said):
+def test_what_was_not_asked_for_is_kept_apart_and_asked_in_the_next_run(study, service, bad, said, capsys):
     service.behave = flaky(2, bad)
     assert sent(study, service) == 2
+    n_failed = len({line["custom_id"] for line in lines(answered=False)})
+    assert n_failed == 2
+    assert {line["custom_id"] for line in lines()}.isdisjoint(line["custom_id"] for line in lines(answered=False))
     rejected = lines(answered=False)
-    assert len({line["custom_id"] for line in rejected}) == len(rejected) == 2
-    assert {line["custom_id"] for line in lines()}.isdisjoint(line["custom_id"] for line in rejected)
+    assert len(rejected) == 2
     assert all(line["error"]["message"].startswith(said) for line in rejected)
+    assert said in capsys.readouterr().err
     service.behave = lambda _, body: reply(body)
     assert sent(study, service) == 0
     assert len(lines()) == FIRST + ABOUT
@@ -107,10 +140,10 @@ def test_a_service_that_is_down_stops_it_and_keeps_what_was_answered(study, serv
     assert len({line["custom_id"] for line in lines()}) == len(lines()) == FIRST + ABOUT
 
 
-def test_nobody_listens(study, service):
+def test_nobody_listens(study, service, capsys):
     service.address = "http://127.0.0.1:9/v1"
     assert sent(study, service, retries=0) == FIRST
-    assert all(line["error"]["message"].startswith("the connection failed") for line in lines(answered=False))
+    assert "the connection failed" in capsys.readouterr().err
 
 
 def test_a_half_written_line_is_ended_and_asked_again(study, service):
@@ -155,22 +188,24 @@ def test_two_runs_do_not_send_at_once(study, service):
 def test_the_program_sends_says_what_there_is_and_ends_with_1_if_requests_are_not_answered(ask, service, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
     service.behave = flaky(1, Response("no", 400))
-    for expected, words in ((1, "1: error 400: no (sent.jsonl:"), (0, "answers: everything is answered")):
+    refused = ("1 requests are not answered: error 400: no", "1: error 400: no (sent.jsonl:")
+    for expected, words in ((1, refused), (0, ["answers: everything is answered"])):
         code, said = ask("--run", "--to", service.address, "--key", "MY_KEY", "--per-minute", "60000")
         assert code == expected
-        assert words in said
+        assert all(word in said for word in words)
         assert "secret" not in said
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--run", "--to", "http://x/v1"], "Add --run, --to URL"),
-        (["--run", "--key", "MY_KEY"], "Add --run, --to URL"),
+        (["--run"], "--run: expected --to URL"),
+        (["--run", "--to", "http://x/v1"], "--run: expected --to URL"),
+        (["--run", "--key", "MY_KEY"], "--run: expected --to URL"),
         (["--run", "--to", "http://x/v1", "--key", "NO_KEY"], "--key NO_KEY: no such environment variable"),
         (["--run", "--to", "localhost", "--key", "MY_KEY"], "--to localhost: expected an address"),
         (["--run", "--to", "http://x", "--key", "MY_KEY", "--at-once", "0"], "expected numbers above 0"),
-        (["--to", "http://x/v1"], "Add --run, --to URL"),
+        (["--to", "http://x/v1"], "--to and --key are for sending. Add --run"),
         (["--images", "ftp://x"], "--images ftp://x: expected data, file, or an address"),
     ],
 )

@@ -7,7 +7,6 @@ what comes back.
 import argparse
 import os
 import re
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,20 +85,27 @@ def add_sending_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def endpoint_of(options: argparse.Namespace) -> "Endpoint | None":
-    """Return where and how fast requests are sent; None if they are not. A ConfigError says which option is wrong."""
-    if not options.sends and not options.to and not options.key:
+    """Return where and how fast requests are sent; None if they are not.
+
+    Raises:
+        ConfigError: There are options of sending without --run, or one of them is missing or wrong with it.
+    """
+    if not options.sends:
+        if options.to or options.key:
+            raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")
         return None
-    if not (options.sends and options.to and options.key):
-        raise ConfigError("Add --run, --to URL and --key NAME (the variable with the key) to send, or leave all out.")
-    is_address = False
-    with suppress(ValueError):  # such as a port of 99999
+    if not options.to or not options.key:
+        raise ConfigError("--run: expected --to URL, the service's address, and --key NAME, the variable with its key.")
+    try:
         parts = urlsplit(options.to)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    # Whoever gives a password here, or the key itself, does not want to see it in a log.
+    except ValueError:  # such as a port of 99999
+        is_address = False
     if not is_address:
         address = "..." if "@" in options.to else options.to
         raise ConfigError(f"--to {address}: expected an address, such as https://api.example.com/v1.")
     if not (key := os.environ.get(options.key, "").strip()) or not key.isascii() or not key.isprintable():
+        # Whoever gives the key itself here does not want to see it in a log.
         name = options.key if re.fullmatch(r"[A-Z_][A-Z0-9_]{0,40}", options.key) else "..."
         raise ConfigError(
             f"--key {name}: no such environment variable, or it is empty or no key. Set it to the service's"

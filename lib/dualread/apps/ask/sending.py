@@ -2,7 +2,7 @@
 
 The client sends again what may pass (timeouts, broken connections, 408, 409, 429, 5xx), as late as the service says.
 Responses are lines of the Batch API. A reply is kept only if it is what was asked for; else its line holds an error,
-and the request is sent in the next run.
+and the request stays open and is sent in the next run.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import base64
 import fcntl
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import compress, islice
@@ -37,18 +37,14 @@ _KEPT = ("id", "object", "created", "model", "choices", "usage")  # of a reply: 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestBatch:
-    """Requests of one kind, such as those of a shard.
+    """Requests of one kind, such as those of a shard."""
 
-    `requests` gives all that can be asked by now, each time in the same order; none is kept in memory. `body` gives the
-    body of a call, and `replied` says what is answered. About `waiting` answers, or shards of samples, nothing can be
-    asked before they are there.
-    """
-
+    # Gives all that can be asked by now, again and again in the same order; none is kept in memory.
     requests: Callable[[], Iterator[ServiceRequest]]
-    body: Callable[[ServiceRequest], dict[str, Any]]
-    replied: Found
-    name: str = ""
-    waiting: int = 0
+    body: Callable[[ServiceRequest], dict[str, Any]]  # gives the body of a call, with its messages
+    replied: Found  # which of them are answered
+    name: str = ""  # what lines for people call it
+    waiting: int = 0  # how many answers, or shards of samples, are not there yet to ask about
 
     @classmethod
     def of_judge(cls, requests: Callable[[], Iterator[ServiceRequest]], responses: Responses, **about: Any) -> Self:
@@ -118,8 +114,10 @@ class Endpoint:
     def send(self, folder: Path, batches: Callable[[], Iterable[RequestBatch]]) -> int:
         """Send all that is open of `batches`, asked for until there is nothing new; return how many are not answered.
 
-        Responses are appended to responses/sent.jsonl in the `folder`. An ArtifactError says that the service refuses
-        the key or the address, or fails again and again, or that another process sends.
+        Responses are appended to responses/sent.jsonl in the `folder`.
+
+        Raises:
+            ArtifactError: The service refuses the key or the address, fails again and again, or another process sends.
         """
         sent: set[str] = set()  # whatever comes of it, a run sends no request twice
         n_failed = 0
@@ -143,22 +141,21 @@ class Endpoint:
 
 
 class _Sender:
-    """Sends requests to an endpoint, and writes what comes of each into a file."""
+    """Sends requests, and writes what comes of each into a file."""
 
-    def __init__(self, endpoint: Endpoint, file: IO[bytes]) -> None:
-        self._endpoint, self._file = endpoint, file
+    def __init__(self, service: Endpoint, file: IO[bytes]) -> None:
+        self._service, self._file = service, file
         self._next_start, self._in_a_row = 0.0, 0
         self._stopped: str | None = None
 
     async def send(self, todo: list[tuple[RequestBatch, ServiceRequest]]) -> int:
         """Send all of `todo`; return how many are not answered."""
-        endpoint, reasons = self._endpoint, list[str]()
-        queue = iter(track(todo, total=len(todo), label="requests"))
+        queue, reasons = iter(track(todo, total=len(todo), label="requests")), Counter[str]()
 
         async def work() -> None:
             for batch, request in queue:
                 if (reason := await self._ask(client, batch, request)) is not None:
-                    reasons.append(reason)
+                    reasons[reason] += 1
                 self._in_a_row = 0 if reason is None else self._in_a_row + 1
                 if self._in_a_row >= _FAILURES_IN_A_ROW:
                     self._stopped = self._stopped or f"{self._in_a_row} requests in a row failed: {reason}"
@@ -166,65 +163,68 @@ class _Sender:
                     return
 
         async with AsyncOpenAI(
-            base_url=endpoint.address,
-            api_key=endpoint.key,
-            timeout=endpoint.timeout_seconds,
-            max_retries=endpoint.retries,
+            base_url=self._service.address,
+            api_key=self._service.key,
+            timeout=self._service.timeout_seconds,
+            max_retries=self._service.retries,
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),  # else a picture might go elsewhere
         ) as client:
-            await asyncio.gather(*(work() for _ in range(endpoint.at_once)))
+            await asyncio.gather(*(work() for _ in range(self._service.at_once)))
+        for reason, n in reasons.most_common(5):
+            say(f"{n} requests are not answered: {reason}")
         if self._stopped:
-            address = endpoint.hidden(endpoint.address)
-            raise ArtifactError(f"{address}: {self._stopped}. What was answered is kept; run it again to go on.")
-        return len(reasons)
+            raise ArtifactError(
+                f"{self._service.hidden(self._service.address)}: {self._stopped}. What was answered is kept; run the"
+                " same command again to go on."
+            )
+        return reasons.total()
 
     async def _ask(self, client: AsyncOpenAI, batch: RequestBatch, request: ServiceRequest) -> str | None:
         """Send one request and write what came of it; return why it is not answered, None if it is."""
-        begin = max(time.monotonic(), self._next_start)
-        self._next_start = begin + 60 / self._endpoint.per_minute
-        await asyncio.sleep(begin - time.monotonic())
-        content, kept, reason = bytearray(), None, None
+        start = max(time.monotonic(), self._next_start)
+        self._next_start = start + 60 / self._service.per_minute
+        await asyncio.sleep(start - time.monotonic())
+        hidden, text = self._service.hidden, ""
+        response = reason = None
         try:
-            await self._receive(client, batch.body(request), content)
-            kept = self._kept(content, request)
+            request_id, text = await self._call(client, batch.body(request))
+            body = json.loads(text)
+            reply_of(body, n=request.n, log_probs=request.log_probs)
+            kept = {name: body[name] for name in _KEPT if name in body}
+            if self._service.is_in(json.dumps(kept, ensure_ascii=False)):
+                raise ReplyError("holds the key that was sent")
+            response = {"status_code": 200, "request_id": request_id and hidden(request_id), "body": kept}
         except ReplyError as error:
             reason = f"the reply {error}"
+        except (ValueError, RecursionError):
+            reason = "the reply is no JSON"
         except (APITimeoutError, TimeoutError, httpx2.TimeoutException):
-            reason = f"no reply within {self._endpoint.timeout_seconds:g} s"
+            reason = f"no reply within {self._service.timeout_seconds:g} s"
         except (APIConnectionError, httpx2.HTTPError) as error:
             why = error.__cause__ if isinstance(error.__cause__, Exception) else error
             reason = f"the connection failed ({in_a_line(why)})"
         except APIStatusError as error:
-            reason = f"error {error.status_code}: {error.response.text or 'no text'}"
-            if error.status_code in _FOR_ALL:
-                self._stopped = f"{self._endpoint.hidden(reason)} ({_FOR_ALL[error.status_code]})"
-        line: dict[str, Any] = {"custom_id": request.custom_id, "response": {"status_code": 200, "body": kept}}
-        if reason is not None:
-            reason, start = (self._endpoint.hidden(text) for text in (reason, content.decode("utf-8", "replace")))
-            line = {"custom_id": request.custom_id, "response": None, "error": {"message": reason, "reply": start}}
+            code, detail = error.status_code, hidden(error.response.text)
+            reason = f"error {code}: {detail or 'no text'}"
+            response = {"status_code": code, "request_id": None, "body": {"error": {"message": detail}}}
+            if code in _FOR_ALL:
+                self._stopped = f"{reason} ({_FOR_ALL[code]})"
+        reason = reason and hidden(reason)
+        problem = None if response else {"message": reason, "reply": hidden(text)}
+        line = {"custom_id": request.custom_id, "response": response, "error": problem}
         self._file.write(json.dumps(line).encode() + b"\n")
         self._file.flush()  # a killed run loses no line
         return reason
 
-    async def _receive(self, client: AsyncOpenAI, body: dict[str, Any], content: bytearray) -> None:
-        """Add the reply to `content` as it comes: it may be endless, or unpack to any size."""
+    async def _call(self, client: AsyncOpenAI, body: dict[str, Any]) -> tuple[str | None, str]:
+        """Return the service's own name of the call, and its whole reply; nothing of one that ends too late."""
         called = client.chat.completions.with_streaming_response.create(
             model=body["model"], messages=body["messages"], extra_body=body
         )
-        async with called as response, asyncio.timeout(self._endpoint.timeout_seconds):
+        content = bytearray()
+        async with called as response, asyncio.timeout(self._service.timeout_seconds):
             async for piece in response.iter_bytes():
                 content += piece
                 if len(content) > limits.REPLY_BYTES:
                     raise ReplyError(f"has more than {limits.REPLY_BYTES / 1e6:.0f} MB")
-
-    def _kept(self, content: bytearray, request: ServiceRequest) -> dict[str, Any]:
-        """Return what is kept of a reply; a ReplyError says that it is not what was asked for."""
-        try:
-            body = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise ReplyError("is no JSON") from error
-        reply_of(body, n=request.n, log_probs=request.log_probs)
-        kept = {name: body[name] for name in _KEPT if name in body}
-        if self._endpoint.is_in(json.dumps(kept, ensure_ascii=False)):
-            raise ReplyError("holds the key that was sent")
-        return kept
+            return response.headers.get("x-request-id"), content.decode("utf-8", "replace")

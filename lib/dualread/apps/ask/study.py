@@ -25,6 +25,10 @@ from dualread.study.artifacts import StudyArtifacts
 from dualread.study.asked import contract_of, shard_spec
 from dualread.study.shards import ShardOrView, StudyShards
 
+_README = """Put the output files of the service here: JSON lines (*.jsonl) in the output format of the Batch API.
+`dualread ask --run` appends its responses to sent.jsonl. See docs/given-answers.md.
+"""
+
 
 class Asking:
     """A study whose answers are given; `folders` are those of its actors' answers, without repetition."""
@@ -58,24 +62,25 @@ class Asking:
         for backbone, actor in product(self.config.backbones, actors):
             service = self._shards.service(backbone, actor)
             answers: dict[ShardOrView, dict[str, str]] = {}
-            waiting: dict[ShardOrView, int] = {}
-            for shard in self._shards.generated(actor):  # each before the views of it
-                spec, replied, of = shard_spec(self.config, actor, shard), Found(responses), shard[:3]
-                is_about = spec.answer_contract is not None
-                requests = partial(self._requests, shard, spec, service, answers[of] if is_about else None)
-                parse = plugins.load("contracts", contract_of(self.config, actor, of[0], of[2])).parse
-                valid = answers.setdefault(of, {})
+            unanswered: dict[ShardOrView, int] = {}
+            for shard in self._shards.generated(actor):
+                spec, replied, valid = shard_spec(self.config, actor, shard), Found(responses), dict[str, str]()
+                about = answers[shard[:3]] if spec.answer_contract is not None else None
+                parse = plugins.load("contracts", contract_of(self.config, actor, shard[0], shard[2])).parse
+                requests = partial(self._requests, shard, spec, service, about)
                 for request, reply in replied.replies(requests()):
                     # About answers that are not valid, the actor is not asked.
-                    if shard == of and (answer := parse(reply.choices[0].text).answer) is not None:
+                    if len(shard) == 3 and (answer := parse(reply.choices[0].text).answer) is not None:
                         valid[request.question.sample_id] = answer
-                waiting.setdefault(of, replied.n_missing)
+                if len(shard) == 3:
+                    answers[shard], unanswered[shard] = valid, replied.n_missing
+                manifest = self._folder("manifests", shard)
                 yield RequestBatch(
                     requests=requests,
-                    body=partial(body_of, manifest=self._folder("manifests", shard), url_of=self._url_of),
+                    body=partial(body_of, manifest=manifest, url_of=self._url_of),
                     replied=replied,
                     name="/".join((backbone, actor, *shard)),
-                    waiting=waiting[of] if is_about else 0,
+                    waiting=unanswered[shard[:3]] if about is not None else 0,
                 )
 
     def _requests(
@@ -116,11 +121,11 @@ def _judging(entries: Sequence[Mapping[str, Any]], responses: Responses) -> Requ
             there.append((spec, {name: file.parent for name, file in files.items()}))
 
     def requests() -> Iterator[ServiceRequest]:
-        ids = set[str]()
+        asked_ids = set[str]()
         for spec, inputs in there:
             for request in judge_requests(spec, [pair for _, pair in compared_answers(spec, inputs)]):
-                if request.custom_id not in ids:
-                    ids.add(request.custom_id)
+                if request.custom_id not in asked_ids:
+                    asked_ids.add(request.custom_id)
                     yield request
 
     waiting = len(entries) - len(there)
@@ -145,9 +150,13 @@ def written(asking: Asking) -> Iterator[str]:
         if broken := responses.broken:
             yield f"{responses.folder}: {len(broken)} lines are no response, such as {broken[0]}."
         (folder / "responses").mkdir(parents=True, exist_ok=True)
+        (folder / "responses/README.txt").write_text(_README, encoding="utf-8")
         for file, n in write_requests(folder, batches).items():
             yield f"wrote {file}: {n} requests"
         if waiting := sum(batch.waiting for batch in batches):
-            yield f"further requests are about {waiting} answers, or shards of samples, that are not there yet"
+            yield (
+                f"further requests are about {waiting} answers, or shards of samples, that are not there yet: run this"
+                " again then"
+            )
         elif not any(batch.replied.n_missing for batch in batches):
             yield f"{folder}: everything is answered"

@@ -174,13 +174,16 @@ class Found:
 
 def reply_in(line: Any, request: ServiceRequest) -> ServiceReply:
     """Return the reply of a decoded line; a ReplyError says that it holds an error, or not what was asked for."""
-    response, error, status = line.get("response"), line.get("error"), ""
+    response, error = line.get("response"), line.get("error")
+    if isinstance(response, dict) and response.get("status_code", 200) == 200:
+        return reply_of(response.get("body"), n=request.n, log_probs=request.log_probs)
     if isinstance(response, dict):
-        body, code = response.get("body"), response.get("status_code", 200)
-        if code == 200:
-            return reply_of(body, n=request.n, log_probs=request.log_probs)
-        error, status = (body.get("error") if isinstance(body, dict) else None) or error, f"error {code}: "
-    elif not error:
-        raise ReplyError("has neither a response nor an error")
+        body = response.get("body")
+        error = (body.get("error") if isinstance(body, dict) else None) or error
+        raise ReplyError(f"error {response['status_code']}{_detail(error)}")
+    raise ReplyError(f"error{_detail(error)}" if error else "has neither a response nor an error")
+
+
+def _detail(error: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else error
-    raise ReplyError(f"{status}{' '.join(str(message).split())[:200]}")
+    return f": {' '.join(str(message).split())[:200]}" if message else ""
