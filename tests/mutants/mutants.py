@@ -474,8 +474,8 @@ MUTANTS = (
     Mutant(
         "a request whose completions fail together breaks the server",
         "apps/serve/service.py",
-        "next(judged), self._running.get(event.name)",
-        "next(judged), self._running[event.name]",
+        "request = self._running.get(event.name)",
+        "request = self._running[event.name]",
         ("apps/serve/service/test_service.py",),
     ),
     Mutant(

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import time
+from functools import partial
 
 import pytest
 from PIL import Image
@@ -12,6 +13,8 @@ from dualread.apps.serve import wire
 from dualread.data import given_images
 from dualread.errors import DataError
 from dualread.limits import ClientLimits
+from tests.data.dicoms import dicom
+from tests.data.test_windows import CT, LEVELS, MEDGEMMA
 from tests.drawn import attempt
 
 RAW = bytes(range(256)) * 3  # with both characters in which the alphabets differ
@@ -29,6 +32,14 @@ def turns(sent, read_image=given_images.read, *, megapixels=1):
 
 def image_part(url):
     return {"type": "image_url", "image_url": {"url": url}}
+
+
+def test_ct_is_shown_through_the_windows_that_were_said():
+    image = base64.b64encode(dicom([[40 + 1024]], **CT)).decode()
+    sent = read(messages=[{"role": "user", "content": [image_part(f"data:application/dicom;base64,{image}")]}])
+    for windows, shown in ((MEDGEMMA, True), (None, False)):
+        (turn,) = turns(sent, partial(given_images.read, ct_windows=windows))
+        assert (turn.parts[0].decoded.image.getpixel((0, 0)) == LEVELS[40]) is shown
 
 
 def test_the_time_to_read_grows_with_the_length_alone():

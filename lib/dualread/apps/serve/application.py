@@ -71,7 +71,7 @@ def application(
         Route("/health", health),
         *shown,
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse, Exception: _refuse})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse, Exception: _broken})
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         scope["request_id"] = name = uuid.uuid4().hex
@@ -87,12 +87,15 @@ def application(
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        return RefusedError(500, f"the server has a bug ({type(error).__name__}).", "server_error").reply()
+    assert isinstance(error, HTTPException)
     text = f"{request.method} {request.url.path[:100]}: {error.detail}."
     if not request.url.path.startswith("/v1"):
         text += f" The base URL of this server ends with /v1: http://{request.headers.get('host', '')[:100]}/v1."
     return RefusedError(error.status_code, text).reply(error.headers)
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    return RefusedError(500, f"the server has a bug ({type(error).__name__}).", "server_error").reply()
 
 
 def _refusal(request: Request, api_key: str | None, hosts: Collection[str], public: Sequence[str]) -> Response | None:
@@ -147,9 +150,13 @@ def _address(pixels: np.ndarray) -> str:
     return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
 
 
-def page_routes(**about: Any) -> list[Route]:
-    """Return the page, its style and its script; the template says what it shows `about` the server."""
-    page = environment(_FOLDER).get_template("demo.html.jinja").render(examples=examples(), **about)
+def page_routes(*, method: str, notes: Sequence[str], megabytes: int) -> list[Route]:
+    """Return the page, its style and its script; `megabytes` is the size of the largest image that it sends."""
+    page = (
+        environment(_FOLDER)
+        .get_template("demo.html.jinja")
+        .render(method=method, notes=notes, megabytes=megabytes, examples=examples())
+    )
     files = (_SHARED / "colors.css", _SHARED / "elements.css", _FOLDER / "demo.css")
     style = "".join(file.read_text(encoding="utf-8") for file in files)
     script = (_FOLDER / "demo.js").read_text(encoding="utf-8")

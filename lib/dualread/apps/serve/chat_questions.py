@@ -102,7 +102,10 @@ class RequestReader:
         )
 
     def of_completion(self, asked: ActorRequest, completion: Completion) -> tuple[str, ...]:
-        """Return why readers cannot judge a completion: they know those that end alone, or at their own limit."""
+        """Return why readers cannot judge a completion: the reasons of the request, and that of its length.
+
+        A completion is the one that readers know if it ends by itself, or at their own limit.
+        """
         fitted, n = self._required.decoding.max_completion_tokens, len(completion.token_ids)
         if asked.reasons or (n <= fitted if completion.finish_reason == "stop" else n == fitted):
             return asked.reasons
@@ -111,7 +114,9 @@ class RequestReader:
     def _question(
         self, last: Turn, images: Sequence[SentImage], sent: ChatRequest
     ) -> tuple[ShownQuestion | None, bool]:
-        """Return the question about all images in the last turn, if any, and whether it is the whole prompt."""
+        """Return the question about all images that the last turn asks, if it does, and whether its text is the whole
+        prompt of the readers.
+        """
         texts = [part for part in last.parts if isinstance(part, str)]
         together = len(last.parts) == len(texts) + len(images)
         if last.role != "user" or not texts or not together or not self._required.fits(len(images)):
@@ -134,7 +139,8 @@ class RequestReader:
             ", ".join(turn.role for turn in conversation) for conversation in (turns, prompts.turns(required))
         )
         if roles not in ("user", fitted_roles):
-            yield f"the messages are of {roles}, and readers were fitted on messages of {fitted_roles}"
+            known = "one message of user" if fitted_roles == "user" else f"messages of {fitted_roles}"
+            yield f"the messages are of {roles}, and readers were fitted on {known}"
         elif len(turns) > 1 and not alone:
             yield f"the messages before the question are not those of the prompt {required!r}"
         if not self._required.fits(n_images):

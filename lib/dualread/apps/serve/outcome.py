@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,51 +95,52 @@ class Outcome:
                 yield shared | place | {name: getattr(claim, name) for name in ("confidence", "psr", "per", "keep")}
 
 
-# The counts by name: what each is, its words, and its labels or buckets.
-_COUNTS: dict[str, tuple[Any, str, dict[str, Any]]] = {
-    "requests": (Counter, "Requests to /v1/chat/completions by status.", {"labelnames": ["status"]}),
-    "answers": (Counter, "Answers: kept, not kept, undecided, without a confidence.", {"labelnames": ["decision"]}),
-    "abstentions": (Counter, "Requests without an answer, because PSR was below the limit.", {}),
-    "disconnects": (Counter, "Requests whose client went away before the end.", {}),
-    "tokens": (Counter, "Tokens of prompts and of completions.", {"labelnames": ["kind"]}),
-    "first_token_seconds": (Histogram, "From a request to its first token.", {"buckets": _SECONDS}),
-    "request_seconds": (Histogram, "From a request to its last byte.", {"buckets": _SECONDS}),
-    "confidence": (Histogram, "Confidences of answers.", {"buckets": [k / 10 for k in range(1, 11)]}),
-    "requests_open": (Gauge, "Requests that are being answered or wait.", {}),
-    "completions_open": (Gauge, "Completions that are being made, wait, or still hold memory.", {}),
-}
-
-
 class Counts:
     """The counts of a server for Prometheus."""
 
     def __init__(self, *, requests_open: Callable[[], float], completions_open: Callable[[], float]):
         disable_created_metrics()
-        self._registry = CollectorRegistry()
-        self._of = {
-            name: kind(f"dualread_{name}", words, registry=self._registry, **more)
-            for name, (kind, words, more) in _COUNTS.items()
-        }
-        self._of["requests_open"].set_function(requests_open)
-        self._of["completions_open"].set_function(completions_open)
+        self._registry = registry = CollectorRegistry()
+
+        def counter(name: str, words: str, *labels: str) -> Counter:
+            return Counter(f"dualread_{name}", words, labels, registry=registry)
+
+        def histogram(name: str, words: str, buckets: Sequence[float] = _SECONDS) -> Histogram:
+            return Histogram(f"dualread_{name}", words, buckets=buckets, registry=registry)
+
+        self._requests = counter("requests", "Requests to /v1/chat/completions by status.", "status")
+        words = "Answers by decision: kept, not kept, undecided, or without a confidence."
+        self._answers = counter("answers", words, "decision")
+        self._abstentions = counter("abstentions", "Requests without an answer, because PSR was below the limit.")
+        self._disconnects = counter("disconnects", "Requests whose client went away before the end.")
+        self._tokens = counter("tokens", "Tokens of prompts and of completions.", "kind")
+        self._first = histogram("first_token_seconds", "From a request to its first token.")
+        self._seconds = histogram("request_seconds", "From a request to its last byte.")
+        self._confidence = histogram("confidence", "Confidences of answers.", [k / 10 for k in range(1, 11)])
+        for name, words, value in (
+            ("requests", "Requests that are being answered or wait.", requests_open),
+            ("completions", "Completions that are being made, wait, or still hold memory.", completions_open),
+        ):
+            Gauge(f"dualread_{name}_open", words, registry=registry).set_function(value)
 
     def add(self, outcome: Outcome) -> None:
         """Count a request that is over."""
-        of = self._of
-        of["requests"].labels(str(outcome.status)).inc()
-        of["request_seconds"].observe(time.monotonic() - outcome.began)
-        of["disconnects"].inc(outcome.status == GONE)
-        of["abstentions"].inc(outcome.abstained is not None)
-        of["tokens"].labels("prompt").inc(outcome.n_prompt)
-        of["tokens"].labels("completion").inc(outcome.n_completion)
+        now = time.monotonic()
+        self._requests.labels(str(outcome.status)).inc()
+        self._seconds.observe(now - outcome.began)
+        self._disconnects.inc(outcome.status == GONE)
+        self._abstentions.inc(outcome.abstained is not None)
+        self._tokens.labels("prompt").inc(outcome.n_prompt)
+        self._tokens.labels("completion").inc(outcome.n_completion)
         if outcome.first is not None:
-            of["first_token_seconds"].observe(outcome.first - outcome.began)
+            self._first.observe(outcome.first - outcome.began)
         for answer in outcome.answers:
-            if answer.confidence is None or answer.decision is None:
-                of["answers"].labels("without a confidence").inc()
-            else:
-                of["answers"].labels(_DECISIONS[answer.decision.keep]).inc()
-                of["confidence"].observe(answer.confidence)
+            decision = "without a confidence"
+            if answer.confidence is not None and answer.decision is not None:
+                decision = _DECISIONS[answer.decision.keep]
+            self._answers.labels(decision).inc()
+            if answer.confidence is not None:
+                self._confidence.observe(answer.confidence)
 
     def text(self) -> bytes:
         """Return all counts, as Prometheus reads them."""
@@ -160,17 +161,11 @@ class Record:
 
     def __init__(self, file: Path):
         try:
-            self._stream = file.open("ab+", buffering=0)
+            if file.is_file():
+                _start_a_line(file)
+            self._stream = file.open("ab", buffering=0)
         except OSError as error:
             raise DataError(f"{file}: cannot be written ({error.strerror}). Give another --record.") from error
-        size = self._stream.tell()
-        self._stream.seek(max(0, size - _LONGEST))
-        if last := self._stream.read().rpartition(b"\n")[2]:  # a server that was killed has written a part of it alone
-            if last[: len(_START)] != _START[: len(last)]:
-                self.close()
-                raise DataError(f"{file}: is no record of answers. Give another --record.")
-            self._stream.truncate(size - len(last))
-            say(f"{file}: the last line was cut off, and is removed")
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add one line; where that is impossible, say so: answers go on."""
@@ -185,3 +180,17 @@ class Record:
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
+
+
+def _start_a_line(file: Path) -> None:
+    """Remove the last line if a server that was killed has written a part of it alone."""
+    size = file.stat().st_size
+    with file.open("rb+") as stream:
+        stream.seek(max(0, size - _LONGEST))
+        *_, last = stream.read().split(b"\n")
+        if not last:
+            return
+        if last[: len(_START)] != _START[: len(last)]:
+            raise DataError(f"{file}: is no record of answers. Give another --record.")
+        stream.truncate(size - len(last))
+    say(f"{file}: the last line was cut off, and is removed")

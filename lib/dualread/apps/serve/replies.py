@@ -86,8 +86,8 @@ class ReplyWriter:
         n_prompt, n_completion = self._outcome.n_prompt, self._outcome.n_completion
         return {"prompt_tokens": n_prompt, "completion_tokens": n_completion, "total_tokens": n_prompt + n_completion}
 
-    def _each(self, finish_reason: str | None, **said: Any) -> list[Json]:
-        return [{**self._choice(index, finish_reason), **said} for index in range(self._sent.n)]
+    def _each(self, finish_reason: str | None, **more: Any) -> list[Json]:
+        return [{**self._choice(index, finish_reason), **more} for index in range(self._sent.n)]
 
     def _choice(self, index: int, finish_reason: str | None, tokens: Sequence[TokenEvent] = ()) -> Json:
         wire = self._service.pieces.to_wire

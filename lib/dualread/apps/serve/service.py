@@ -272,9 +272,10 @@ class AnsweringService:
         reasons = [self._reasons(event) for event in finished]
         judged = iter(self._readings([event for event, why in zip(finished, reasons, strict=True) if not why]))
         for event, why in zip(finished, reasons, strict=True):
-            reading, request = None if why else next(judged), self._running.get(event.name)
+            reading = None if why else next(judged)
+            request = self._running.get(event.name)
             if request is None or event.index not in request.open:
-                continue  # another one of its completions has failed, or this one was cut off
+                continue  # another one of its completions has failed, or this one was cut off earlier, or just now
             if isinstance(reading, AnswerError):
                 self._actor.abort(event.name)
                 self._finish(event.name, reading)

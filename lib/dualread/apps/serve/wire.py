@@ -82,14 +82,16 @@ class Turn:
 
 
 class _Sent(BaseModel):
-    """What nobody knows is refused. `_prepared` takes what clients send in several forms into the one that is read."""
+    """What is null is as if it were not there, and what nobody knows is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
-    def _known_form(cls, entries: Any) -> Any:
-        return cls._prepared({**entries}) if isinstance(entries, dict) else entries
+    def _without_nulls(cls, entries: Any) -> Any:
+        if not isinstance(entries, dict):
+            return entries
+        return cls._prepared({name: value for name, value in entries.items() if value is not None})
 
     @classmethod
     def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
@@ -105,10 +107,10 @@ class _Part(_Sent):
     type: Literal["text", "image_url"]
     text: _Text = ""
     image_url: _Address | None = None
-    cache_control: Any = None  # of no effect
 
     @classmethod
     def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
+        entries.pop("cache_control", None)
         if isinstance(address := entries.get("image_url"), str):
             entries["image_url"] = {"url": address}
         kind = entries.get("type")
@@ -119,7 +121,7 @@ class _Part(_Sent):
 
 class _Message(_Sent):
     role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[list[_Part], Field(max_length=limits.MESSAGE_PARTS)]
+    content: Annotated[list[_Part], Field(max_length=limits.MESSAGE_PARTS)] = []
     name: str = ""  # of no effect: chat templates do not show it
 
     @classmethod
@@ -128,8 +130,10 @@ class _Message(_Sent):
             text = entries.get("content") or entries.get("refusal") or ""
             calls = {name: entries[name] for name in _CALLS if entries.get(name)}
             entries = {"role": "assistant", "content": text, **calls}
-        if isinstance(text := entries.get("content"), str):
-            entries["content"] = [{"type": "text", "text": text}]
+        elif "content" not in entries:
+            raise ValueError("there is no content")
+        if isinstance(entries["content"], str):
+            entries["content"] = [{"type": "text", "text": entries["content"]}]
         return entries
 
     def texts(self) -> list[str]:
@@ -150,7 +154,8 @@ class _StreamOptions(_Sent):
 class _Extension(_Sent):
     """What a request may say that is not in OpenAI's API, under `dualread` (`extra_body` of its client).
 
-    `id` is the question's own name, for `--record`. `own_prompt` says that the text is the whole prompt.
+    `id` is the question's own name, for `--record`. `answer_type` is `closed` if the choices of a question without
+    `options` are yes and no, for answer sets. `own_prompt` says that the text is the whole prompt.
     """
 
     id: Annotated[str, Field(max_length=limits.ID_CHARACTERS)] | None = None
@@ -281,13 +286,13 @@ def read(body: bytes) -> ChatRequest:
 
 
 def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON without nulls, none of whose names is there twice: one value would be ignored."""
+    """Return an object of JSON, none of whose names is there twice: one of the two values would be ignored."""
     names: set[str] = set()
     for name, _ in pairs:
         if name in names:
             raise DataError(f"{name[:50]}: is there twice. Expected each name once. Leave one out.")
         names.add(name)
-    return {name: value for name, value in pairs if value is not None}
+    return dict(pairs)
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -295,8 +300,10 @@ def _first_problem(error: ValidationError) -> str:
     first, *others = error.errors(include_url=False, include_input=False)
     place = ".".join(str(part)[:50] for part in first["loc"]) or "the body"
     more = f" So are {len(others)} other values." if others else ""
+    if place in _NEUTRAL:
+        return f"{place}: this server cannot do this, which would change the answer. Leave it out.{more}"
     if first["type"] == "extra_forbidden":
-        return f"{place}: this server does not know or cannot do this, which may change answers. Leave it out.{more}"
+        return f"{place}: this server knows no such parameter, and ignores none that may matter. Leave it out.{more}"
     return f"{place}: is not what this server takes ({first['msg'].removeprefix('Value error, ')[:200]}).{more}"
 
 

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -72,21 +73,17 @@ class Actor:
         return ended
 
 
-def requirements(**decoding):
-    """Of readers that were fitted on greedy answers."""
-    fitted = SimpleNamespace(**{"temperature": 0.0, "top_p": 1.0, "max_completion_tokens": 100, **decoding})
-    prompt = SimpleNamespace(name="shared")
-    return SimpleNamespace(decoding=fitted, prompt=prompt, fits=lambda n_images: n_images == 1, numbers="one")
-
-
 @pytest.fixture
 def service():
+    fitted = SimpleNamespace(temperature=0.0, top_p=1.0, max_completion_tokens=100)
+    prompt = SimpleNamespace(name="shared")
+    required = SimpleNamespace(decoding=fitted, prompt=prompt, fits=lambda n_images: n_images == 1, numbers="one")
     readers = SimpleNamespace(
         threshold=None,
         readings=lambda ended: [SURE for _ in ended],
         before_answer=lambda states: [None] * len(states),
     )
-    needs = ActorNeeds(requirements=requirements())
+    needs = ActorNeeds(requirements=required)
     made = module.AnsweringService(SimpleNamespace(actor=Actor(), readers=readers, needs=needs, notes=()))
     yield made
     made.close()
@@ -142,6 +139,23 @@ def test_a_text_of_stop_in_the_last_token_is_told_once(service, monkeypatch):
     assert told.empty()
 
 
+def test_tokens_are_kept_only_where_their_log_probabilities_are_wanted(service):
+    assert answers(asked(service, "a"))[0].tokens == ()
+    tokens = answers(asked(service, "b", logprobs=True))[0].tokens
+    assert [event.token for event in tokens] == IDS[:-1]  # without the token that ends a turn
+
+
+@pytest.mark.parametrize("reason", ["the completion has no valid answer", None])
+def test_an_answer_without_a_confidence_is_never_kept(service, monkeypatch, reason):
+    judged = module.replace(SURE, reason=reason, confidence=None if reason else SURE.confidence)
+    monkeypatch.setattr(service.loaded.readers, "readings", lambda ended: [judged for _ in ended])
+    told = asked(service, "a")
+    assert told.get(timeout=20) == module.Before(psr=None)
+    [answer] = answers(told)
+    assert (answer.decision.keep is False) is (answer.confidence is None) is (reason is not None)
+    assert [reason in note for note in answer.notes] == [True] * (reason is not None)
+
+
 def test_a_request_whose_completions_fail_together_breaks_nothing(service, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(service.loaded.readers, "readings", fails)
@@ -166,9 +180,27 @@ def test_no_answer_is_made_below_the_limit_of_psr(service, monkeypatch, limit, i
     assert service.loaded.actor.aborted == ([] if is_answered else ["a"])
 
 
+def test_a_service_is_stuck_as_long_as_nothing_happens_to_what_is_asked(service):
+    actor = service.loaded.actor
+    assert service.seconds_stuck == 0
+    actor.going.clear()
+    told = asked(service, "a")
+    time.sleep(0.3)
+    assert service.seconds_stuck > 0.2
+    actor.going.set()
+    answers(told)
+    while service._running:
+        time.sleep(0.01)
+    assert service.seconds_stuck == 0
+
+
 def requests(**decoding) -> RequestReader:
-    needs = ActorNeeds(requirements=requirements(**decoding))
-    return RequestReader(SimpleNamespace(actor=SimpleNamespace(encoder=None, config=None), needs=needs))
+    """Requests to an actor whose readers were fitted on answers of up to ten tokens."""
+    fitted = SimpleNamespace(**{"temperature": 0.0, "top_p": 1.0, "max_completion_tokens": 10, **decoding})
+    prompt = SimpleNamespace(name="shared")
+    required = SimpleNamespace(decoding=fitted, prompt=prompt, fits=lambda n_images: n_images == 1, numbers="one")
+    actor = SimpleNamespace(encoder=None, config=None)
+    return RequestReader(SimpleNamespace(actor=actor, needs=ActorNeeds(requirements=required)))
 
 
 @pytest.mark.parametrize(
@@ -179,10 +211,9 @@ def requests(**decoding) -> RequestReader:
 def test_an_answer_is_judged_if_it_ends_where_readers_saw_it_end(finish_reason, n, is_judged):
     asked, completion = SimpleNamespace(reasons=()), SimpleNamespace(token_ids=(7,) * n, finish_reason=finish_reason)
     said = (f"the completion ends after {n} tokens, and readers were fitted on completions of up to 10",)
-    reader = requests(max_completion_tokens=10)
-    assert reader.of_completion(asked, completion) == (() if is_judged else said)
+    assert requests().of_completion(asked, completion) == (() if is_judged else said)
     of_request = SimpleNamespace(reasons=("the prompt is another one",))
-    assert reader.of_completion(of_request, completion) == of_request.reasons
+    assert requests().of_completion(of_request, completion) == of_request.reasons
 
 
 @pytest.mark.parametrize(
