@@ -92,7 +92,7 @@ def manifest(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("how", ["https://x.org/put/", "file"])
+@pytest.mark.parametrize("how", ["https://x.org/put/", "https://x.org/put", "file"])
 def test_images_are_sent_in_their_order_and_before_the_text(manifest, how):
     two = replace(QUESTION, image_files=["images/cd34.png", "images/ab12.png"])
     [turn] = body_of(only(shard(), question=two), manifest, image_url(how))["messages"]
