@@ -19,7 +19,9 @@ class ReplyError(DualReadError):
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """One token: its bytes (none if it ends the turn), its log-probability in nats, and the likeliest in its place."""
+    """One token: its bytes (none if it ends the turn), its log-probability in nats, and the most probable tokens in its
+    place with theirs (`top`, empty if the service gives none).
+    """
 
     content: bytes
     log_prob: float
