@@ -546,7 +546,7 @@ MUTANTS = (
     ),
     Mutant(
         "bodies that are being sent together are not bounded",
-        "apps/serve/web.py",
+        "apps/serve/chats.py",
         "if self._n_bytes > limits.BODIES * most:",
         "if len(body) > limits.BODIES * most:",
         ("apps/serve/test_hostile.py",),

@@ -40,7 +40,11 @@ def test_large_files_are_split(ask, monkeypatch):
     monkeypatch.setattr(sending, "_MOST_LINES", 10)
     ask()
     assert (len(requests(1)), len(requests(2))) == (10, FIRST - 10)
-    assert len({line["custom_id"] for part in (1, 2) for line in requests(part)}) == FIRST
+    written = [line for part in (1, 2) for line in requests(part)]
+    assert len({line["custom_id"] for line in written}) == FIRST
+    assert {(*line, line["method"], line["url"]) for line in written} == {
+        ("custom_id", "method", "url", "body", "POST", "/v1/chat/completions")
+    }
 
 
 def test_wrong_ids_are_read_by_nobody_and_named(ask):

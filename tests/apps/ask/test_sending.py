@@ -1,6 +1,7 @@
 """`dualread ask --run` against a service that misbehaves: nothing is lost, nothing is guessed."""
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -53,6 +54,31 @@ def test_what_passes_is_sent_again(study, service, bad):
     assert len({line["custom_id"] for line in lines()}) == FIRST + ABOUT
 
 
+def of_bytes(content, **headers):
+    """A reply whose text holds these bytes."""
+    return lambda body: Response(json.dumps(reply(body)).encode().replace(b"Lung", content), headers=headers)
+
+
+def test_a_reply_that_is_not_utf_8_is_kept_with_replaced_characters(study, service):
+    service.behave = flaky(1, of_bytes(b"L\xfcng", **{"x-request-id": "r-1"}))
+    assert sent(study, service) == 0
+    [[text, request_id]] = [
+        (line["response"]["body"]["choices"][0]["message"]["content"], line["response"]["request_id"])
+        for line in lines()
+        if line["response"]["request_id"] is not None
+    ]
+    assert (text.count("L\ufffdng"), request_id) == (1, "r-1")
+
+
+def test_the_line_of_an_error_of_http_has_its_status_and_words(study, service):
+    service.behave = flaky(1, JSONResponse({"detail": "too  large"}, 413))
+    assert sent(study, service) == 1
+    [line] = lines(answered=False)
+    message = '{"detail":"too large"}'
+    assert line["response"] == {"status_code": 413, "request_id": None, "body": {"error": {"message": message}}}
+    assert line["error"] is None
+
+
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
@@ -60,8 +86,10 @@ def test_what_passes_is_sent_again(study, service, bad):
         (Response("", 200), "the reply is no JSON"),
         (HTMLResponse("<html>busy</html>", 200), "the reply is no JSON"),
         (Response('{"choices": [{"ind', 200), "the reply is no JSON"),
+        (lambda body: Response(b"\xef\xbb\xbf" + json.dumps(reply(body)).encode()), "the reply is no JSON"),
+        (lambda body: Response(json.dumps(reply(body)).encode("utf-16")), "the reply is no JSON"),
     ],
-    ids=["too many", "nothing", "html", "half"],
+    ids=["too many", "nothing", "html", "half", "a byte-order mark", "UTF-16"],
 )
 def test_what_was_not_asked_for_is_kept_apart_and_asked_in_the_next_run(study, service, bad, said, capsys):
     service.behave = flaky(2, bad)

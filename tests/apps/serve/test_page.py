@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dualread.apps.serve.application import EXAMPLES, Example
+from dualread.apps.serve.application import examples
 from dualread.training.phantoms.questions import ask
 from tests.apps.serve.running import serving
 
@@ -22,7 +22,7 @@ def test_the_page_says_what_it_is_not_for_and_loads_nothing_from_elsewhere(serve
         assert rule in page.headers["Content-Security-Policy"]
     assert page.headers["Cache-Control"] == "no-store"
     loaded = re.findall(r'(?:src|href)="([^"]+)"', page.text)
-    drawn = [address for example in EXAMPLES for address in example.addresses]
+    drawn = [address for example in examples() for address in example["addresses"]]
     assert sorted(loaded) == sorted(["data:,", "demo.css", "demo.js", *drawn])
     for path in ("demo.css", "demo.js"):
         text = httpx.get(f"{server.address}/{path}").text
@@ -39,17 +39,16 @@ def test_a_key_keeps_out_who_asks_and_not_who_opens_the_page(server):
         assert httpx.post(f"{locked.address}/v1/chat/completions", json={}).status_code == 401
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.shown)
-def test_the_question_has_another_answer_on_the_second_image(example: Example):
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example["shown"])
+def test_the_question_has_another_answer_on_the_second_image(example):
     [own], [other] = (
-        [asked.answer for asked in ask(scene) if asked.question == example.question]
-        for scene in (example.scene, example.donor)
+        [asked.answer for asked in ask(scene) if asked.question == example["question"]] for scene in example["scenes"]
     )
     assert own != other
-    for shown, scene in ((example.shown, example.scene), (example.donor_shown, example.donor)):
+    for shown, scene in zip((example["shown"], example["donor_shown"]), example["scenes"], strict=True):
         assert ("haze" in shown) == (scene.haze > 0)
         assert shown.startswith("no lesion" if scene.lesion_count == 0 else f"a {scene.lesion_color} lesion")
-    files = [base64.b64decode(address.removeprefix("data:image/png;base64,")) for address in example.addresses]
+    files = [base64.b64decode(address.removeprefix("data:image/png;base64,")) for address in example["addresses"]]
     first, second = (np.asarray(Image.open(io.BytesIO(file))) for file in files)
     assert first.shape == second.shape == (64, 64, 3)
     assert (first != second).any()

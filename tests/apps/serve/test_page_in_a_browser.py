@@ -25,8 +25,7 @@ def page(server, browser):
         yield opened
 
 
-def ask_about(page, image):
-    page.choose("#image", image)
+def ask(page):
     page.value("document.getElementById('question').focus()")
     page.type(LESION)
     page.press("Enter")
@@ -42,10 +41,7 @@ def test_a_dropped_image_is_answered_and_a_second_one_shows_the_drop(server, stu
     page.wait("document.getElementById('preview-image').naturalWidth > 0")
     page.choose("#donor", second)
     page.wait("document.getElementById('preview-donor').naturalWidth > 0")
-    page.value("document.getElementById('question').focus()")
-    page.type(LESION)
-    page.press("Enter")
-    page.wait(SHOWN)
+    ask(page)
     shown = page.value("document.getElementById('result').innerText")
     assert f"confidence {expected.confidence:.4f}, drop on the second image {expected.drop:+.4f}" in shown
     assert f"{expected.donor.confidence:.4f}" in shown
@@ -79,10 +75,7 @@ def test_all_is_done_with_keys_and_a_screen_reader_is_told(study, page):
     page.choose("#image", study.image(1))
     page.press(" ")
     page.wait(f"{PROBLEM}.includes('the question is empty')")
-    page.value("document.getElementById('question').focus()")
-    page.type(LESION)
-    page.press("Enter")
-    page.wait(SHOWN)
+    ask(page)
     assert page.value(PROBLEM) == ""
     for part in ("document.documentElement", "document.getElementById('result')"):
         assert page.value(f"{part}.scrollWidth <= {part}.clientWidth"), part
@@ -130,7 +123,8 @@ def test_what_the_model_says_and_a_threshold_are_shown_as_texts(server, study, p
         return reply
 
     monkeypatch.setattr(chats.ReplyWriter, "whole", whole)
-    ask_about(page, study.image(1))
+    page.choose("#image", study.image(1))
+    ask(page)
     page.value("document.querySelector('#result details').open = true")
     shown = page.value("document.getElementById('result').innerText")
     for text in ("Answer: <b>x, no confidence", "Keep: <i>why", "Note: <i>note", "<script>alert(1)</script>"):
@@ -151,7 +145,8 @@ def test_the_claims_of_a_report_are_shown_with_their_confidences(server, study, 
         return reply
 
     monkeypatch.setattr(chats.ReplyWriter, "whole", whole)
-    ask_about(page, study.image(1))
+    page.choose("#image", study.image(1))
+    ask(page)
     rows = (
         "[...document.querySelectorAll('#result tr')]"
         ".map((row) => [...row.children].map((cell) => cell.innerText.trim()))"

@@ -20,16 +20,14 @@ def body(*choices, **more):
     return {"choices": list(choices), **more}
 
 
-def test_a_completion():
-    reply = reply_of(body(choice("a b"), usage={"prompt_tokens": 7}), n=1, log_probs=False)
-    [found] = reply.choices
-    assert (found.text, found.finish_reason, found.tokens, reply.n_prompt_tokens) == ("a b", "stop", None, 7)
-
-
 def test_completions_are_in_the_order_of_their_index():
-    reply = reply_of(body(choice("b", 1), choice("c", 2), choice("a", 0)), n=3, log_probs=False)
-    assert [one.text for one in reply.choices] == ["a", "b", "c"]
-    assert reply.n_prompt_tokens == 0  # the service does not say
+    given = choice("b", 1), choice("c", 2), choice("a", 0)
+    for counted, n in (({"usage": {"prompt_tokens": 7}}, 7), ({}, 0)):  # 0: the service does not say
+        reply = reply_of(body(*given, **counted), n=3, log_probs=False)
+        assert [(one.text, one.finish_reason, one.tokens) for one in reply.choices] == [
+            (text, "stop", None) for text in "abc"
+        ]
+        assert reply.n_prompt_tokens == n
 
 
 def test_tokens_are_bytes_and_the_one_that_ends_the_turn_has_none():

@@ -12,7 +12,7 @@ from dualread.data.images import open_image
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import Asked
 from dualread.models.images.base import changes_of
-from dualread.models.service.requests import body_of, image_url, line_of, requests_of
+from dualread.models.service.requests import body_of, image_url, requests_of
 from dualread.schema.answers import Choices, Service
 from tests.specs import changed, decoding, image, shard
 
@@ -38,6 +38,10 @@ def test_samples_come_from_one_request_or_from_several():
     assert [(r.first, r.n, r.body["n"]) for r in several] == [(0, 3, 3), (3, 3, 3), (6, 2, 2)]
     assert len({r.custom_id for r in several}) == 3
     assert not any(r.log_probs for r in several)
+    asked = shard("original/distorted", decoding=decoding(temperature=1.0, n_samples=3), image="distort", draws=2)
+    draws = [replace(QUESTION, draw=draw) for draw in range(2)]  # their samples are numbered on
+    made = requests_of(asked, changed(SERVICE, max_choices=2), draws)
+    assert [(request.first, request.n) for request in made] == [(0, 2), (2, 1), (3, 2), (5, 1)]
 
 
 def test_words_are_asked_as_the_first_token():
@@ -75,38 +79,26 @@ def test_an_id_changes_with_everything_that_is_asked():
     assert all(len(request.custom_id) == 64 for request in others)
 
 
-def line(request, manifest, url_of):
-    return line_of(request, body_of(request, manifest, url_of))
-
-
 def test_an_id_does_not_depend_on_what_a_reply_tells_besides_the_answer():
     assert only(shard()).custom_id == only(shard(), changed(SERVICE, log_probs=False)).custom_id
 
 
-def test_a_line_is_one_of_the_batch_api(tmp_path):
-    (tmp_path / "images").mkdir()
-    Image.new("RGB", (2, 2)).save(tmp_path / "images/ab12.png")
-    request = only(shard())
-    written = line(request, tmp_path, image_url("https://x.org/put/"))
-    assert written["custom_id"] == request.custom_id
-    assert (written["method"], written["url"]) == ("POST", "/v1/chat/completions")
-    [turn] = written["body"]["messages"]
-    assert [part["type"] for part in turn["content"]] == ["image_url", "text"]  # first the image, as we show it
-    assert turn["content"][0]["image_url"]["url"] == "https://x.org/put/ab12.png"
-    assert turn["content"][1]["text"] == "Is it?"
-    path = line(request, tmp_path, image_url("file"))["body"]["messages"][0]["content"][0]["image_url"]["url"]
-    assert path == f"file://{tmp_path}/images/ab12.png"
-
-
-def test_several_images_are_sent_in_their_order(tmp_path):
+@pytest.fixture
+def manifest(tmp_path):
+    """An artifact with two pictures."""
     (tmp_path / "images").mkdir()
     for name in ("ab12", "cd34"):
-        Image.new("RGB", (2, 2)).save(tmp_path / f"images/{name}.png")
+        Image.new("RGB", (8, 6), "white").save(tmp_path / f"images/{name}.png")
+    return tmp_path
+
+
+@pytest.mark.parametrize("how", ["https://x.org/put/", "https://x.org/put", "file"])
+def test_images_are_sent_in_their_order_and_before_the_text(manifest, how):
     two = replace(QUESTION, image_files=["images/cd34.png", "images/ab12.png"])
-    body = body_of(only(shard(), question=two), tmp_path, image_url("https://x.org/put"))
-    [turn] = body["messages"]
-    assert [part["type"] for part in turn["content"]] == ["image_url", "image_url", "text"]
-    assert [part["image_url"]["url"][-8:] for part in turn["content"][:2]] == ["cd34.png", "ab12.png"]
+    [turn] = body_of(only(shard(), question=two), manifest, image_url(how))["messages"]
+    first = f"file://{manifest}/images/" if how == "file" else "https://x.org/put/"
+    urls = [{"type": "image_url", "image_url": {"url": f"{first}{name}.png"}} for name in ("cd34", "ab12")]
+    assert turn == {"role": "user", "content": [*urls, {"type": "text", "text": "Is it?"}]}
     turned = replace(two, image_files=two.image_files[::-1])
     assert only(shard(), question=two).custom_id != only(shard(), question=turned).custom_id
 
@@ -129,24 +121,26 @@ def test_a_service_gets_the_picture_that_we_see(tmp_path, mode):
         assert base64.b64decode(content) == file.read_bytes()
 
 
-def test_the_turns_before_the_question_are_sent_before_it(tmp_path):
-    (tmp_path / "images").mkdir()
-    Image.new("RGB", (4, 4)).save(tmp_path / QUESTION.image_files[0])
+def test_the_turns_before_the_question_are_sent_before_it(manifest):
     turns = (("system", "Be brief."), ("user", "Ready?"), ("assistant", "Yes."))
     request = only(shard(), question=replace(QUESTION, before=turns))
-    *before, last = body_of(request, tmp_path, image_url("data"))["messages"]
+    *before, last = body_of(request, manifest, image_url("data"))["messages"]
     assert before == [{"role": role, "content": text} for role, text in turns]
-    assert last == body_of(only(shard()), tmp_path, image_url("data"))["messages"][0]
+    assert last == body_of(only(shard()), manifest, image_url("data"))["messages"][0]
     assert request.custom_id != only(shard()).custom_id
 
 
-def test_a_turned_picture_is_upright(tmp_path):
+def test_a_turned_picture_is_upright_and_of_equal_frames_one_is_sent(tmp_path):
     picture = Image.new("RGB", (4, 2))
     exif = picture.getexif()
     exif[0x0112] = 6
     picture.save(tmp_path / "x.jpg", exif=exif)
-    content = image_url("data")(tmp_path / "x.jpg").partition(";base64,")[2]
-    assert Image.open(io.BytesIO(base64.b64decode(content))).size == (2, 4)
+    picture.save(tmp_path / "x.png", save_all=True, append_images=[picture])
+    for name, size in (("x.jpg", (2, 4)), ("x.png", (4, 2))):
+        content = image_url("data")(tmp_path / name).partition(";base64,")[2]
+        sent = Image.open(io.BytesIO(base64.b64decode(content)))
+        assert sent.size == size
+        assert not getattr(sent, "is_animated", False)
 
 
 @pytest.mark.parametrize("file", ["../secret.png", "/home/me/secret.png", "images/../../secret.png"])
@@ -154,19 +148,10 @@ def test_no_picture_outside_the_artifact_is_sent(tmp_path, file):
     request = only(shard())
     led_out = replace(request, question=replace(request.question, image_files=[file]))
     with pytest.raises(ArtifactError, match=r"secret\.png is outside the artifact"):
-        line(led_out, tmp_path, image_url("file"))
+        body_of(led_out, tmp_path, image_url("file"))
 
 
-def test_an_animation_is_sent_as_the_picture_that_we_see(tmp_path):
-    same = [Image.new("RGB", (4, 4), (9, 90, 200))] * 2
-    same[0].save(tmp_path / "x.png", save_all=True, append_images=same[1:])
-    content = image_url("data")(tmp_path / "x.png").partition(";base64,")[2]
-    assert not getattr(Image.open(io.BytesIO(base64.b64decode(content))), "is_animated", False)
-
-
-def test_a_changed_picture_is_asked_about_as_it_is_changed_and_in_the_request_itself(tmp_path):
-    (tmp_path / "images").mkdir()
-    Image.new("RGB", (8, 6), "white").save(tmp_path / "images/ab12.png")
+def test_a_changed_picture_is_asked_about_as_it_is_changed_and_in_the_request_itself(manifest):
     others = [
         only(shard(), question=replace(QUESTION, changes=changes_of(images), draw=draw))
         for images, draw in (
@@ -182,18 +167,11 @@ def test_a_changed_picture_is_asked_about_as_it_is_changed_and_in_the_request_it
     assert others[0].custom_id == only(shard()).custom_id
     for request in others[1:5]:
         for images in ("data", "file", "https://x.org"):
-            content = line(request, tmp_path, image_url(images))["body"]["messages"][0]["content"]
+            content = body_of(request, manifest, image_url(images))["messages"][0]["content"]
             url = content[0]["image_url"]["url"]
             assert url.startswith("data:image/png;base64,")
             sent = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
-            shown = request.question.request(tmp_path).images[0]
+            shown = request.question.request(manifest).images[0]
             assert sent.tobytes() == (shown() if callable(shown) else shown).tobytes()
-    [part] = line(others[5], tmp_path, image_url("data"))["body"]["messages"][0]["content"]
+    [part] = body_of(others[5], manifest, image_url("data"))["messages"][0]["content"]
     assert part == {"type": "text", "text": "Is it?"}
-
-
-def test_each_draw_has_requests_of_its_own_and_its_samples_are_numbered_on():
-    asked = shard("original/distorted", decoding=decoding(temperature=1.0, n_samples=3), image="distort", draws=2)
-    questions = [replace(QUESTION, draw=draw) for draw in range(2)]
-    found = list(requests_of(asked, changed(SERVICE, max_choices=2), questions))
-    assert [(request.first, request.n) for request in found] == [(0, 2), (2, 1), (3, 2), (5, 1)]

@@ -76,10 +76,10 @@ def test_equals_a_search_with_all_lines_in_memory(tmp_path):
 def test_broken_lines_and_strange_ids_are_counted_and_named(tmp_path):
     requests = _requests(3)
     read = _read(tmp_path, a=[_line(requests[0])[:-9], _line(requests[1])], b=["[1]", "", _line(requests[2])])
-    assert (read.n_broken, read.first_broken) == (2, "a.jsonl:1")
-    assert read.strange() == (2, "a.jsonl:2")
+    assert [str(place) for place in read.broken] == ["a.jsonl:1", "b.jsonl:1"]
+    assert [str(place) for place in read.strange()] == ["a.jsonl:2", "b.jsonl:3"]
     list(Found(read).replies(requests[:2]))
-    assert read.strange() == (1, "b.jsonl:3")
+    assert [str(place) for place in read.strange()] == ["b.jsonl:3"]
 
 
 def test_two_different_responses_are_refused_and_equal_ones_are_not(tmp_path):
@@ -90,6 +90,34 @@ def test_two_different_responses_are_refused_and_equal_ones_are_not(tmp_path):
         ArtifactError, match=r"a\.jsonl:1 and a\.jsonl:2 answer the same request \(d/test/0\) differently"
     ):
         list(found.replies(requests))
+
+
+_BODY = {"choices": [{"index": 0, "message": {"content": "lung"}, "finish_reason": "stop"}]}
+
+
+@pytest.mark.parametrize(
+    ("response", "error", "reason"),
+    [
+        ({"body": _BODY}, None, None),  # lines without a status are of services that write none
+        ({"status_code": 200, "body": _BODY}, {"message": "late"}, None),
+        ({"status_code": 500, "body": _BODY}, None, "error 500"),  # whatever its body looks like
+        ({"status_code": None, "body": _BODY}, None, "error None"),
+        ({"status_code": 429, "body": {"error": {"message": "too\nfast"}}}, "no", "error 429: too fast"),
+        ({"status_code": 503, "body": "<html>"}, {"message": "down"}, "error 503: down"),
+        (None, {"code": "expired"}, "error"),
+        (None, "x" * 300, f"error: {'x' * 200}"),
+        ("a reply", None, "has neither a response nor an error"),
+    ],
+)
+def test_a_reply_is_that_of_status_200_alone(response, error, reason):
+    [request] = _requests(1)
+    line = {"custom_id": request.custom_id, "response": response, "error": error}
+    if reason is None:
+        assert reply_in(line, request).choices[0].text == "lung"
+        return
+    with pytest.raises(ReplyError) as raised:
+        reply_in(line, request)
+    assert str(raised.value) == reason
 
 
 def test_many_lines_of_one_id_are_found_as_fast_as_lines_of_many(tmp_path):

@@ -24,7 +24,7 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 from dualread import limits
 from dualread.errors import ArtifactError, in_a_line
 from dualread.models.service.replies import ReplyError, reply_of
-from dualread.models.service.requests import ServiceRequest, judge_body, line_of
+from dualread.models.service.requests import ServiceRequest, judge_body
 from dualread.models.service.responses import Found, Responses
 from dualread.progress import say, track
 
@@ -66,7 +66,8 @@ def write_requests(folder: Path, batches: Iterable[RequestBatch]) -> dict[Path, 
     path, size = folder, 0
     for batch in batches:
         for request in batch.open():
-            line = json.dumps(line_of(request, batch.body(request))).encode() + b"\n"
+            call = {"method": "POST", "url": "/v1/chat/completions", "body": batch.body(request)}
+            line = json.dumps({"custom_id": request.custom_id, **call}).encode() + b"\n"
             if not written or written[path] == _MOST_LINES or size + len(line) > _MOST_BYTES_OF_A_FILE:
                 path, size = folder / f"requests-{len(written) + 1:03d}.jsonl", 0
             with path.open("ab") as file:
@@ -89,8 +90,9 @@ class Endpoint:
     def secrets(self) -> list[str]:
         """Return the secrets as a service could write them, longest first: in JSON, addresses, hexadecimal, base64."""
         login = urlsplit(self.address).netloc.rpartition("@")[0]
+        logins = {login, unquote(login)}
         forms: set[str] = set()
-        for secret in {self.key, login, unquote(login), *(part.partition(":")[2] for part in (login, unquote(login)))}:
+        for secret in {self.key, *logins, *(part.partition(":")[2] for part in logins)}:
             content = secret.encode()
             forms |= {secret, json.dumps(secret)[1:-1], quote(secret, safe=""), quote_plus(secret), content.hex()}
             for before in range(3):  # four characters per three bytes; those that depend on what is beside are left out

@@ -25,7 +25,6 @@ from dualread.study.artifacts import StudyArtifacts
 from dualread.study.asked import contract_of, shard_spec
 from dualread.study.shards import ShardOrView, StudyShards
 
-_SHOWN = 3
 _README = """Put the output files of the service here: JSON lines (*.jsonl) in the output format of the Batch API.
 `dualread ask --run` appends its responses to sent.jsonl. See docs/given-answers.md.
 """
@@ -140,17 +139,16 @@ def written(asking: Asking) -> Iterator[str]:
     for folder in asking.folders:
         batches = list(asking.batches(folder))
         for batch in batches:
-            n, why = batch.replied.n_requests, batch.replied.why
-            reasons = f" ({'; '.join(why[:_SHOWN])}{'; ...' if len(why) > _SHOWN else ''})" if why else ""
-            yield f"{batch.name}: {n - batch.replied.n_missing} of {n} requests are answered{reasons}"
+            n, why = batch.replied.n_requests, "; ".join(batch.replied.why)
+            yield f"{batch.name}: {n - batch.replied.n_missing} of {n} requests are answered{why and f' ({why})'}"
         responses = read_responses(folder / "responses")  # all requests of which were looked up
-        if (strange := responses.strange())[0]:
+        if strange := responses.strange():
             yield (
-                f"{responses.folder}: {strange[0]} custom_ids are of no request of this study, such as that of"
-                f" {strange[1]}: they answer something else, or an earlier form of a question. They are not read."
+                f"{responses.folder}: {len(strange)} custom_ids are of no request of this study, such as that of"
+                f" {strange[0]}: they answer something else, or an earlier form of a question. They are not read."
             )
-        if responses.n_broken:
-            yield f"{responses.folder}: {responses.n_broken} lines are no response, such as {responses.first_broken}."
+        if broken := responses.broken:
+            yield f"{responses.folder}: {len(broken)} lines are no response, such as {broken[0]}."
         (folder / "responses").mkdir(parents=True, exist_ok=True)
         (folder / "responses/README.txt").write_text(_README, encoding="utf-8")
         for file, n in write_requests(folder, batches).items():

@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -46,9 +47,14 @@ The server answers on this machine alone unless --host says otherwise, opens no 
 names, and keeps and logs no question; with --record, it keeps ids, answers and confidences. SIGTERM or Ctrl-C ends it
 when all that it has begun is answered.
 """
-PORT = 8000
 _KEY = "DUALREAD_API_KEY"
-_LIMITS = ("megabytes", "images", "megapixels", "requests")  # of `limits.ClientLimits`
+# Of `limits.ClientLimits`: how much clients may send.
+_LIMITS = {
+    "megabytes": (32, "of one request"),
+    "images": (8, "in one request"),
+    "megapixels": (50, "of all images of a request"),
+    "requests": (256, "that are open at once"),
+}
 # After each part of a reply, the thread that has sent it waits this long for others, which may be busy in Python. By
 # default it is 5 ms: 64 streams then got 15% fewer tokens, and the first one in twice the time.
 _SECONDS_PER_TURN = 0.0005
@@ -56,51 +62,40 @@ _SECONDS_PER_TURN = 0.0005
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    parser.add_argument("reader", metavar="BUNDLE", help="an exported folder, a hub repository, or a reader")
+    add = parser.add_argument
+    add("reader", metavar="BUNDLE", help="an exported folder, a hub repository, or a reader")
     add_choice(parser, reader=False)
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen at; 0.0.0.0 is all of them (%(default)s)"
-    )
-    parser.add_argument("--port", type=int, default=PORT, help="0 takes a free one (%(default)s)")
-    parser.add_argument("--name", default="dualread", help="name of the model in requests (%(default)s)")
-    parser.add_argument(
-        "--api-key", metavar="KEY", help=f"answer only who says it; better in {_KEY}, which other users cannot see"
-    )
-    parser.add_argument(
+    add("--host", default="127.0.0.1", help="address to listen at; 0.0.0.0 is all of them (%(default)s)")
+    add("--port", type=int, default=8000, help="0 takes a free one (%(default)s)")
+    add("--name", default="dualread", help="name of the model in requests (%(default)s)")
+    add("--api-key", metavar="KEY", help=f"answer only who says it; better in {_KEY}, which other users cannot see")
+    add(
         "--abstain-before",
         metavar="PSR",
         help="make no answer where PSR is below this number, or below the bundle's `threshold` of the method psr",
     )
-    parser.add_argument(
-        "--engine", choices=("vllm", "transformers"), help="what answers (default: vLLM where it is installed)"
-    )
-    parser.add_argument(
-        "--unchecked", action="store_true", help="use vLLM for a bundle without stored answers; replies say so"
-    )
-    parser.add_argument(
+    add("--engine", choices=("vllm", "transformers"), help="what answers (default: vLLM where it is installed)")
+    add("--unchecked", action="store_true", help="use vLLM for a bundle without stored answers; replies say so")
+    add(
         "--allow-host",
         metavar="NAME",
         action="append",
         default=[],
         help="also answer requests to this name of the server, without a key (several: say it again)",
     )
-    parser.add_argument("--batch-size", type=int, default=16, help="answers that are made at once (%(default)s)")
-    parser.add_argument("--max-megabytes", type=int, default=32, help="of one request (%(default)s)")
-    parser.add_argument("--max-images", type=int, default=8, help="in one request (%(default)s)")
-    parser.add_argument("--max-megapixels", type=int, default=50, help="of all images of a request (%(default)s)")
-    parser.add_argument("--max-requests", type=int, default=256, help="that are open at once (%(default)s)")
-    parser.add_argument("--seconds-to-stop", type=int, default=60, help="for what is begun, at the end (%(default)s)")
-    parser.add_argument(
+    add("--batch-size", type=int, default=16, help="answers that are made at once (%(default)s)")
+    for name, (most, what) in _LIMITS.items():
+        add(f"--max-{name}", type=int, default=most, help=f"{what} (%(default)s)")
+    add("--seconds-to-stop", type=int, default=60, help="for what is begun, at the end (%(default)s)")
+    add(
         "--seconds-to-health",
         type=int,
         default=120,
         metavar="SECONDS",
         help="without any progress, until /health says that the server is stuck (%(default)s)",
     )
-    parser.add_argument(
-        "--record", type=Path, metavar="FILE", help="keep answers and confidences, for `evaluate`, and to see drift"
-    )
-    parser.add_argument("--log-texts", action="store_true", help="log the questions and answers, too")
+    add("--record", type=Path, metavar="FILE", help="keep answers and confidences, for `evaluate`, and to see drift")
+    add("--log-texts", action="store_true", help="log the questions and answers, too")
 
 
 def run(options: argparse.Namespace, *, shows_page: bool = False) -> int:
@@ -146,31 +141,29 @@ def run(options: argparse.Namespace, *, shows_page: bool = False) -> int:
             keeps_texts=options.log_texts,
             done=done,
         )
-        app = application(
-            chats,
-            api_key=key,
-            hosts=[socket.gethostname(), options.host, *options.allow_host],
-            stuck_seconds=options.seconds_to_health,
-        )
-        host, port = listening.getsockname()[:2]
-        address = f"http://{host}:{port}"
-        ready = f"{address} is ready" if shows_page else f"{address}/v1 is ready, with the model {options.name}"
+        hosts = [socket.gethostname(), options.host, *options.allow_host]
+        app = application(chats, api_key=key, hosts=hosts, stuck_seconds=options.seconds_to_health)
         server = web.server(app, connections=4 * options.max_requests, seconds_to_stop=options.seconds_to_stop)
         sys.setswitchinterval(_SECONDS_PER_TURN)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server raises it again when it has ended
-        try:
-            print(f"{ready}. Not for clinical use.", flush=True)
-            if key is None and options.host not in (web.LOOPBACK, "localhost"):
-                say(f"dualread serve: everyone who reaches {host}:{port} may ask. Give --api-key to choose who.")
-            if shows_page and not options.no_browser:
-                # In a thread, because a browser in a terminal would be waited for, and waits for the page.
-                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        with suppress(KeyboardInterrupt):  # uvicorn has closed all connections and raises it again
+            _tell(options, *listening.getsockname()[:2], has_key=key is not None, shows_page=shows_page)
             server.run(sockets=[listening])
-        except KeyboardInterrupt:  # uvicorn has closed all connections and raises it again
-            pass
         service.close()
     if record is not None:
         record.close()
     print("stopped", flush=True)
     # Python's own end waits for threads that still read a request, and would count against the time to stop.
     os._exit(0)
+
+
+def _tell(options: argparse.Namespace, host: str, port: int, *, has_key: bool, shows_page: bool) -> None:
+    """Tell whoever has started the server where it is, and open its page for `dualread demo`."""
+    address = f"http://{host}:{port}"
+    ready = f"{address} is ready" if shows_page else f"{address}/v1 is ready, with the model {options.name}"
+    print(f"{ready}. Not for clinical use.", flush=True)
+    if not has_key and options.host not in ("127.0.0.1", "localhost"):
+        say(f"dualread serve: everyone who reaches {host}:{port} may ask. Give --api-key to choose who.")
+    if shows_page and not options.no_browser:
+        # In a thread, because a browser in a terminal would be waited for, and waits for the page.
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

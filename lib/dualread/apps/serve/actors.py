@@ -38,11 +38,10 @@ _SECONDS_TO_END = 10  # for vLLM's process, when all is answered
 
 
 class ServingActor(Stream, Protocol):
-    """An opened checkpoint that answers requests as they arrive.
+    """An opened checkpoint that answers requests as they arrive. One thread calls all but `n_open` and `wake`.
 
-    `encoder` encodes prompts, `config` is the configuration of the model's text part, and `broken` says why nothing is
-    answered any longer, where the actor knows that before it is asked for a step. One thread calls all but these,
-    `n_open` and `wake`.
+    `config` is the configuration of the model's text part, and `broken` says why nothing is answered any longer, where
+    the actor knows that before it is asked for a step.
     """
 
     encoder: Encoder
@@ -70,13 +69,11 @@ def of_pass(needs: ActorNeeds, asked: Sequence[ShownQuestion], made: Sequence[Ma
         raise ArtifactError("vLLM has not computed all states of an answer. Report this, with vLLM's version.")
     rows = [vectors for completion in completions for _, vectors in completion.states]
     claims = [[span for span, _ in completion.states] for completion in completions]
-    return as_answered(
-        asked,
-        completions,
-        contract,
-        lambda name: np.stack([vectors[name] for vectors in rows]) if rows else np.zeros((0, 1), np.float32),
-        None if needs.divider is None else claims,
-    )
+
+    def states(name: str) -> np.ndarray:
+        return np.stack([vectors[name] for vectors in rows]) if rows else np.zeros((0, 1), np.float32)
+
+    return as_answered(asked, completions, contract, states, None if needs.divider is None else claims)
 
 
 class OnTransformers(TransformersStream, ServingActor):
@@ -93,7 +90,7 @@ class OnTransformers(TransformersStream, ServingActor):
         self.encoder, self.config = self._actor.encoder, self._actor.config
 
     def read(self, asked: Sequence[ActorRequest], made: Sequence[Made]) -> Answered:
-        """See `ServingActor.read`."""
+        """See `ServingActor.read`; pictures are decoded again for views alone."""
         questions = [
             replace(request.shown, images=[read_again().image for read_again in request.read_again])
             for request in asked
@@ -110,8 +107,6 @@ class OnTransformers(TransformersStream, ServingActor):
 
 @dataclass(frozen=True, kw_only=True)
 class _EncodedRequest(Request):
-    """A request whose prompt was encoded for its answer; its pictures are read for views alone."""
-
     prompt: EncodedPrompt
 
     def encoded(self, encoder: Encoder) -> EncodedPrompt:
@@ -119,7 +114,10 @@ class _EncodedRequest(Request):
 
 
 class OnVllm:
-    """Answers in a process of its own; arguments as in `vllm_process.VllmAnswering`."""
+    """Answers in a process of its own (`ServingActor`); arguments as in `vllm_process.VllmAnswering`.
+
+    The states are those of the pass that has answered, and there are no views.
+    """
 
     def __init__(self, folder: Path, needs: ActorNeeds, **options: Any):
         prepare()
@@ -132,9 +130,9 @@ class OnVllm:
         self._connection, theirs = Pipe()
         with theirs:
             end = theirs.fileno()
-            # -P: nothing of the working directory is imported.
+            # -P: nothing of the working directory is imported. In a session of its own, so that Ctrl-C reaches this
+            # process alone; what vLLM prints is no reply of ours.
             command = [sys.executable, "-P", "-m", vllm_process.__name__, str(end)]
-            # In a session of its own, so that Ctrl-C reaches this process alone; what vLLM prints is no reply of ours.
             self._process = subprocess.Popen(
                 command, pass_fds=[end], stdin=subprocess.DEVNULL, stdout=2, start_new_session=True
             )
@@ -150,23 +148,23 @@ class OnVllm:
 
     @property
     def n_open(self) -> int:
-        """See `ServingActor.n_open`; as it was after vLLM's last step."""
+        """As it was after vLLM's last step."""
         return self._n_open
 
     def add(self, request: EncodedRequest) -> None:
         """See `Stream.add`."""
-        self._call("add", request)
+        self._connection.send(("add", (request,)))
 
     def abort(self, name: str) -> None:
-        """See `ServingActor.abort`."""
-        self._call("abort", name)
+        """See `Stream.abort`."""
+        self._connection.send(("abort", (name,)))
 
     def read_early(self, name: str, index: int, claims: Sequence[ClaimSpan]) -> None:
         """See `Stream.read_early`."""
-        self._call("read_early", name, index, claims)
+        self._connection.send(("read_early", (name, index, claims)))
 
     def step(self) -> Sequence[Event]:
-        """See `ServingActor.step`."""
+        """See `Stream.step`."""
         events = self._events.get()
         if self.broken is not None:
             raise DualReadError(self.broken)
@@ -177,7 +175,7 @@ class OnVllm:
         self._events.put(())
 
     def read(self, asked: Sequence[ActorRequest], made: Sequence[Made]) -> Answered:
-        """See `ServingActor.read`; the states are those of the pass that has answered, and there are no views."""
+        """See `ServingActor.read`."""
         return of_pass(self._needs, [request.shown for request in asked if request.shown is not None], made)
 
     def close(self) -> None:
@@ -189,16 +187,13 @@ class OnVllm:
         except subprocess.TimeoutExpired:
             self._process.kill()
 
-    def _call(self, method: str, *arguments: Any) -> None:
-        self._connection.send((method, arguments))
-
     def _received(self) -> Any:
         try:
             reply = self._connection.recv()
         except (EOFError, OSError) as error:
             raise DualReadError(
-                "vLLM's process has ended, perhaps for lack of memory. Expected it to answer. Start the server again;"
-                " if it happens again, lower --batch-size."
+                "vLLM's process has ended, perhaps for lack of memory. Start the server again, with a smaller"
+                " --batch-size if it happens again."
             ) from error
         if isinstance(reply, Exception):
             raise reply

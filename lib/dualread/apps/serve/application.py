@@ -11,10 +11,11 @@ import time
 import uuid
 from base64 import b64encode
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from PIL import Image
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
@@ -55,12 +56,9 @@ def application(
 
     async def models(request: Request) -> Response:
         known = {"id": chats.model, "object": "model", "created": began, "owned_by": "dualread"}
-        name = request.path_params.get("model")
-        if name is None:
+        if (name := request.path_params.get("model")) is None:
             return JsonReply({"object": "list", "data": [known]})
-        if name != chats.model:
-            return chats.unknown_model(name).reply()
-        return JsonReply(known)
+        return JsonReply(known) if name == chats.model else chats.unknown_model(name).reply()
 
     loaded = chats.service.loaded
     shown = page_routes(method=loaded.readers.method, notes=loaded.notes, megabytes=chats.limits.megabytes * 70 // 100)
@@ -134,35 +132,22 @@ _HEADERS = {
 _FOLDER, _SHARED = Path(__file__).parent, Path(dualread.reporting.__file__).parent  # the look of the other pages
 
 
-@dataclass(frozen=True, kw_only=True)
-class Example:
-    """A question, as annotators of phantoms write it, about two drawn images; what they show, also in a few words.
+def examples() -> list[dict[str, Any]]:
+    """Return questions, as annotators of phantoms write them, about two drawn images: demo.json with their scenes.
 
-    What is `expected` happens with an actor that has learned from such images, and a reader that is of use.
+    Of the donor's scene, the file says what differs. What is `expected` happens with an actor that has learned from
+    such images, and a reader that is of use.
     """
-
-    question: str
-    scene: Scene
-    donor: Scene
-    shown: str
-    donor_shown: str
-    expected: str
-
-    @property
-    def addresses(self) -> Sequence[str]:
-        """Both images as addresses of PNGs, "data:image/png;base64,...". What both show looks the same in both."""
-        addresses = []
-        for scene in (self.scene, self.donor):
-            Image.fromarray(draw(scene, generator("demo", self.shown))).save(file := BytesIO(), format="PNG")
-            addresses.append(f"data:image/png;base64,{b64encode(file.getvalue()).decode()}")
-        return addresses
+    entries = json.loads((_FOLDER / "demo.json").read_text(encoding="utf-8"))
+    for entry in entries:
+        entry["scenes"] = [Scene(**entry["scene"]), Scene(**entry["scene"] | entry["donor"])]
+        entry["addresses"] = [_address(draw(scene, generator("demo", entry["shown"]))) for scene in entry["scenes"]]
+    return entries
 
 
-# Of the donor's scene, the file says what differs.
-EXAMPLES = [
-    Example(**entry | {"scene": (scene := Scene(**entry["scene"])), "donor": replace(scene, **entry["donor"])})
-    for entry in json.loads((_FOLDER / "demo.json").read_text(encoding="utf-8"))
-]
+def _address(pixels: np.ndarray) -> str:
+    Image.fromarray(pixels).save(file := BytesIO(), format="PNG")
+    return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
 
 
 def page_routes(*, method: str, notes: Sequence[str], megabytes: int) -> list[Route]:
@@ -170,7 +155,7 @@ def page_routes(*, method: str, notes: Sequence[str], megabytes: int) -> list[Ro
     page = (
         environment(_FOLDER)
         .get_template("demo.html.jinja")
-        .render(method=method, notes=notes, megabytes=megabytes, examples=EXAMPLES)
+        .render(method=method, notes=notes, megabytes=megabytes, examples=examples())
     )
     files = (_SHARED / "colors.css", _SHARED / "elements.css", _FOLDER / "demo.css")
     style = "".join(file.read_text(encoding="utf-8") for file in files)

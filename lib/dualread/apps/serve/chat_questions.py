@@ -29,10 +29,9 @@ _LONG = 10_000  # characters of texts; tokens of more are counted before they ar
 class ActorRequest:
     """A request as an actor gets it: what is `sent`, and the `encoded` prompt with how it is answered.
 
-    Greedy completions are all the same, so that one is made for all. `shown` is the question that readers know how to
-    judge the answer to, without its pictures, which `read_again` decodes for readers that have the actor asked more.
-    Where there is none, `reasons` say why. `notes` say what of the request has no effect, how the images are shown, and
-    that little can be seen of one.
+    `shown` is the question that readers know how to judge the answer to, without its pictures, which `read_again`
+    decodes for readers that have the actor asked more. Where there is none, `reasons` say why. `notes` say what of the
+    request has no effect, how the images are shown, and that little can be seen of one.
     """
 
     sent: ChatRequest
@@ -46,8 +45,7 @@ class ActorRequest:
 class RequestReader:
     """Reads requests to the actor of `loaded`, whose needs say what its readers were fitted on.
 
-    Attributes:
-        turn: Held by whoever encodes: a tokenizer serves one thread at a time.
+    `turn` is held by whoever encodes: a tokenizer serves one thread at a time.
     """
 
     def __init__(self, loaded: LoadedScorer[Any]):
@@ -60,11 +58,8 @@ class RequestReader:
         """Return what is asked, encoded. Several threads may call it.
 
         How it is to be answered is in `sent`, whose messages are not read: these are the `turns`. The `name` is that of
-        the request in errors, and the seed of its samples if it gives none.
-
-        Raises:
-            DataError: A text is empty or holds control tokens, the prompt is too long, or the model cannot be given
-                this conversation.
+        the request in errors, and the seed of its samples if it gives none. A DataError says that a text is empty or
+        holds control tokens, that the prompt is too long, or that the model cannot be given this conversation.
         """
         images = [part for turn in turns for part in turn.parts if isinstance(part, SentImage)]
         texts = [part for turn in turns for part in turn.parts if isinstance(part, str)]
@@ -85,8 +80,7 @@ class RequestReader:
             prompt = self._prompt(turns, texts, None if own_prompt or other else request, row)
         except DataError as error:  # it names the question, which may be long, and is the client's own
             raise DataError(str(error).replace(row, "the question")) from error
-        seed = sent.seed if sent.seed is not None else name if reasons else None
-        decoding, lowered = self._decoding(sent, len(prompt.token_ids), seed)
+        decoding, lowered = self._decoding(sent, len(prompt.token_ids), name if reasons else None)
         judged = None if reasons or question is None else replace(question, images=())
         encoded = EncodedRequest(
             name=name,
@@ -107,6 +101,16 @@ class RequestReader:
             notes=(*sent.without_effect, *lowered, *of_images),
         )
 
+    def of_completion(self, asked: ActorRequest, completion: Completion) -> tuple[str, ...]:
+        """Return why readers cannot judge a completion: the reasons of the request, and that of its length.
+
+        A completion is the one that readers know if it ends by itself, or at their own limit.
+        """
+        fitted, n = self._required.decoding.max_completion_tokens, len(completion.token_ids)
+        if asked.reasons or (n <= fitted if completion.finish_reason == "stop" else n == fitted):
+            return asked.reasons
+        return (f"the completion ends after {n} tokens, and readers were fitted on completions of up to {fitted}",)
+
     def _question(
         self, last: Turn, images: Sequence[SentImage], sent: ChatRequest
     ) -> tuple[ShownQuestion | None, bool]:
@@ -126,36 +130,24 @@ class RequestReader:
         asked = Question(image=pictures, question=field, **choices)
         return shown(asked, pictures, self._encoder, self._required), is_prompt
 
-    def of_completion(self, asked: ActorRequest, completion: Completion) -> tuple[str, ...]:
-        """Return why readers cannot judge a completion: the reasons of the request, and that of its length.
-
-        A completion is the one that readers know if it ends by itself, or at their own limit.
-        """
-        fitted, n = self._required.decoding.max_completion_tokens, len(completion.token_ids)
-        if asked.reasons or (n <= fitted if completion.finish_reason == "stop" else n == fitted):
-            return asked.reasons
-        return (f"the completion ends after {n} tokens, and readers were fitted on completions of up to {fitted}",)
-
     def _reasons(
         self, turns: Sequence[Turn], alone: bool, n_images: int, other: str | None, sent: ChatRequest
     ) -> Iterator[str]:
         """Yield why readers cannot judge the answer: its form, its prompt (`other` is one of ours), how it is drawn."""
+        required, fitted = self._required.prompt.name, self._required.decoding
         roles, fitted_roles = (
-            ", ".join(turn.role for turn in conversation)
-            for conversation in (turns, prompts.turns(self._required.prompt.name))
+            ", ".join(turn.role for turn in conversation) for conversation in (turns, prompts.turns(required))
         )
         if roles not in ("user", fitted_roles):
-            fitted = "one message of user" if fitted_roles == "user" else f"messages of {fitted_roles}"
-            yield f"the messages are of {roles}, and readers were fitted on {fitted}"
+            known = "one message of user" if fitted_roles == "user" else f"messages of {fitted_roles}"
+            yield f"the messages are of {roles}, and readers were fitted on {known}"
         elif len(turns) > 1 and not alone:
-            yield f"the messages before the question are not those of the prompt {self._required.prompt.name!r}"
+            yield f"the messages before the question are not those of the prompt {required!r}"
         if not self._required.fits(n_images):
             yield f"there are {n_images or 'no'} images, and readers were fitted on {self._required.numbers}"
-        required, fitted = self._required.prompt.name, self._required.decoding
-        if sent.dualread.own_prompt:
-            yield f"the prompt is the request's own, and readers were fitted on the prompt {required!r}"
-        elif other:
-            yield f"the prompt is {other!r}, and readers were fitted on the prompt {required!r}"
+        if sent.dualread.own_prompt or other:
+            asked = "the request's own" if sent.dualread.own_prompt else repr(other)
+            yield f"the prompt is {asked}, and readers were fitted on the prompt {required!r}"
         temperature, top_p = self._drawn(sent)
         if temperature != fitted.temperature or (temperature > 0 and top_p != fitted.top_p):
             how, known = (
@@ -181,21 +173,9 @@ class RequestReader:
             if not any(text.strip() for text in texts):
                 raise DataError("the messages have no text. Expected a question such as 'Is there a lesion?'.")
             check_texts(texts, self._encoder.tokenizer)
-            messages = [
-                {
-                    "role": turn.role,
-                    "content": [
-                        {"type": "text", "text": part}
-                        if isinstance(part, str)
-                        else {"type": "image", "image": part.decoded.image}
-                        for part in turn.parts
-                    ],
-                }
-                for turn in turns
-            ]
-            return self._encoder.conversation(messages, row=row)
+            return self._encoder.conversation([turn.message() for turn in turns], row=row)
 
-    def _decoding(self, sent: ChatRequest, n_prompt: int, seed: int | str | None) -> tuple[SeededDecoding, list[str]]:
+    def _decoding(self, sent: ChatRequest, n_prompt: int, name: str | None) -> tuple[SeededDecoding, list[str]]:
         """Return how the request is answered, and a note if its limit of tokens had to be lowered."""
         room = min(COMPLETION_TOKENS, self._positions - n_prompt - 1)  # vLLM may have to read the last one, too
         if room < 1:
@@ -203,10 +183,11 @@ class RequestReader:
         tokens = sent.max_completion_tokens or sent.max_tokens or self._required.decoding.max_completion_tokens
         lowered = [f"max_tokens {tokens} is lowered to {room}, for which there is room"] if tokens > room else []
         temperature, top_p = self._drawn(sent)
+        seed = name if sent.seed is None else sent.seed
         decoding = SeededDecoding(
             temperature=temperature,
             top_p=top_p,
-            n_samples=sent.n if temperature else 1,
+            n_samples=sent.n if temperature else 1,  # greedy completions are all the same
             max_completion_tokens=min(tokens, room),
             # Where readers know the answer, it is the one that `score` draws.
             seed=derive_seed("score", "answer") if seed is None else derive_seed("serve", seed),

@@ -5,17 +5,19 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
+from dualread import limits
 from dualread.apps.serve import wire
 from dualread.apps.serve.outcome import GONE, Counts, Outcome
 from dualread.apps.serve.replies import ReplyWriter
 from dualread.apps.serve.service import AnswerError, AnsweringService, News
-from dualread.apps.serve.web import Bodies, JsonReply, RefusedError, encode
+from dualread.apps.serve.web import JsonReply, RefusedError, encode
 from dualread.data.given_images import read
 from dualread.data.images import Decoded
 from dualread.errors import DataError
@@ -25,15 +27,10 @@ from dualread.limits import REQUESTS_READ, ClientLimits
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 
 
-class GoneError(Exception):
-    """The client went away."""
-
-
 class _Listener:
     """Brings news from other threads to a coroutine, and errors, which are raised there.
 
-    The coroutine is woken once for all that has come meanwhile: with many streams, a wake per token would cost more
-    than the token.
+    It is woken once for all that has come meanwhile: with many streams, a wake per token costs more than the token.
     """
 
     def __init__(self) -> None:
@@ -46,14 +43,18 @@ class _Listener:
         self.news.append(news)
         if not self._woken:
             self._woken = True
-            with suppress(RuntimeError):  # the loop has ended, and nobody listens
-                self._loop.call_soon_threadsafe(self._come.set)
+            self.on_loop(self._come.set)
+
+    def on_loop(self, call: Callable[[], None]) -> None:
+        """Have the loop call something; any thread may ask for it."""
+        with suppress(RuntimeError):  # the loop has ended, and nobody listens
+            self._loop.call_soon_threadsafe(call)
 
     async def end_with(self, receive: Receive) -> None:
         """Wait until the client goes away, and let `next` say so."""
         while (await receive())["type"] != "http.disconnect":
             pass
-        self.tell(GoneError())
+        self.tell(ClientDisconnect())
 
     async def next(self, outcome: Outcome) -> News:
         """Return the next news when they come, noted in `outcome`; raise what another thread told."""
@@ -71,8 +72,8 @@ class _Listener:
 class Chats:
     """Answers requests to `model` with a service; an ASGI application.
 
-    `read_image` decodes an image's file. `done` is called with every outcome when its request is over; outcomes have
-    the texts of requests if `keeps_texts`.
+    `read_image` decodes an image's file. `done` is called with the outcome of each request that is over, which has its
+    texts if `keeps_texts`.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Chats:
         self._keeps_texts, self._done = keeps_texts, done
         self._threads = ThreadPoolExecutor(REQUESTS_READ, thread_name_prefix="dualread request")
         self._reading: dict[str, float] = {}  # since when a thread reads a request
-        self._bodies = Bodies(limits.megabytes)
+        self._n_bytes = 0  # of all bodies that are being sent or read
 
     @property
     def seconds_stuck(self) -> float:
@@ -109,7 +110,7 @@ class Chats:
         self.n_open += 1
         try:
             await self._answer(Request(scope, receive), send, outcome)
-        except (GoneError, ClientDisconnect):
+        except ClientDisconnect:
             outcome.status = GONE
         except Exception as error:
             refused = _refusal(error)
@@ -126,22 +127,15 @@ class Chats:
         if self.n_open > self.limits.requests:
             text = f"{self.n_open - 1} requests are open, and no more may. Ask again later."
             raise RefusedError(429, text, "rate_limit_error")
-        body, listener, loop = await self._bodies.read(request), _Listener(), asyncio.get_running_loop()
-        n_bytes = len(body)
+        body, listener = await self._body(request), _Listener()
         watching = asyncio.create_task(listener.end_with(request.receive))
-        reading = self._threads.submit(self._read, body, outcome, listener)
+        reading, release = self._threads.submit(self._read, body, outcome, listener), partial(self._release, len(body))
         del body  # what waits for the model has no file in memory
-
-        def release(reading: Future[None]) -> None:
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._bodies.release, n_bytes)
-
-        reading.add_done_callback(release)
+        reading.add_done_callback(lambda _: listener.on_loop(release))
         try:
             first = await listener.next(outcome)  # what refuses the request is raised here, before a reply begins
-            assert outcome.asked is not None
             writer = ReplyWriter(outcome, self.service, self.model)
-            if outcome.asked.sent.stream:
+            if writer.is_stream:
                 outcome.status = await self._stream(send, writer, first, outcome, listener)
                 return
             while not outcome.is_over:
@@ -152,6 +146,29 @@ class Chats:
             watching.cancel()
             reading.cancel()
             reading.add_done_callback(lambda _: self.service.abort(outcome.name))
+
+    async def _body(self, request: Request) -> bytes:
+        """Return the body of a request, whose bytes count until they are released."""
+        body, most = bytearray(), self.limits.megabytes * 1_000_000
+        try:
+            async with asyncio.timeout(limits.SECONDS_FOR_BODY):
+                async for part in request.stream():
+                    body += part
+                    self._n_bytes += len(part)
+                    if len(body) > most:
+                        text = f"the request has more than {self.limits.megabytes} MB. Shrink its images."
+                        raise RefusedError(413, text)
+                    if self._n_bytes > limits.BODIES * most:
+                        raise RefusedError(429, "too much is being sent at once. Ask again later.", "rate_limit_error")
+        except BaseException as error:
+            self._release(len(body))
+            if isinstance(error, TimeoutError):
+                raise RefusedError(408, "the request did not arrive in time. Ask again.") from error
+            raise
+        return bytes(body)
+
+    def _release(self, n_bytes: int) -> None:
+        self._n_bytes -= n_bytes
 
     def _read(self, body: bytes, outcome: Outcome, listener: _Listener) -> None:
         """Read what is asked, and have it answered; a thread of its own does it, because images take long."""
@@ -186,9 +203,7 @@ class Chats:
                 if outcome.is_over:
                     break
                 news = await listener.next(outcome)
-            for event in writer.end():
-                await write(encode(event))
-        except GoneError:
+        except ClientDisconnect:
             raise
         except Exception as error:
             refused = _refusal(error)

@@ -23,11 +23,9 @@ _DECISIONS = {True: "kept", False: "not kept", None: "undecided"}
 
 @dataclass(kw_only=True)
 class Outcome:
-    """One request and its answers.
+    """One request and its answers; it came at `began` (`time.monotonic`), and its prompt was read at `first`.
 
-    It came at `began`, on the clock of `time.monotonic`, and its prompt was read at `first`, which gives the first
-    token. `asked` is None as long as the request could not be read; `texts` are those of its messages, if the log is to
-    have them.
+    `asked` is None as long as the request could not be read; `texts` are those of its messages, if they are logged.
     """
 
     name: str
@@ -94,10 +92,7 @@ class Outcome:
                 yield shared | {"answer": reading.answer} | numbers
             for k, claim in enumerate(reading.claims or ()):
                 place = {"claim": k, "start": claim.start, "end": claim.end, "answer": claim.text}
-                yield shared | place | {name: getattr(claim, name) for name in _NUMBERS}
-
-
-_NUMBERS = ("confidence", "psr", "per", "keep")
+                yield shared | place | {name: getattr(claim, name) for name in ("confidence", "psr", "per", "keep")}
 
 
 class Counts:

@@ -12,6 +12,8 @@ from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import CERTIFIED, Decision, Threshold
 from dualread.models.streams import TokenEvent
 
+Json = dict[str, Any]
+
 
 class ReplyWriter:
     """Writes the reply to one request, as far as it is known."""
@@ -19,44 +21,39 @@ class ReplyWriter:
     def __init__(self, outcome: Outcome, service: AnsweringService, model: str):
         assert outcome.asked is not None
         self._outcome, self._service, self._model = outcome, service, model
-        self._sent, self._n = outcome.asked.sent, outcome.asked.sent.n
+        self._sent, self.is_stream = outcome.asked.sent, outcome.asked.sent.stream
         self._parts: dict[int, tuple[str, list[TokenEvent]]] = {}  # that were not sent
         self._begun = False
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> Json:
         """Return the whole reply, when all answers are there."""
-        outcome = self._outcome
-        if outcome.abstained is None:
+        if (abstained := self._outcome.abstained) is None:
             choices = [
                 {
                     **self._choice(answer.index, answer.completion.finish_reason, answer.tokens),
                     "message": {"role": "assistant", "content": answer.completion.text, "refusal": None},
                     "dualread": self._judged(answer),
                 }
-                for answer in sorted(outcome.answers, key=lambda answer: answer.index)
+                for answer in sorted(self._outcome.answers, key=lambda answer: answer.index)
             ]
         else:
-            message = {"role": "assistant", "content": None, "refusal": refusal(outcome.abstained)}
-            judged = of_abstention(outcome.abstained)
-            choices = [{**self._choice(i, "stop"), "message": message, "dualread": judged} for i in range(self._n)]
+            message = {"role": "assistant", "content": None, "refusal": refusal(abstained)}
+            choices = self._each("stop", message=message, dualread=of_abstention(abstained))
         # Once more, because litellm and langchain-openai keep nothing else of a whole reply.
         usage = {**self._usage(), "dualread": [choice["dualread"] for choice in choices]}
         return {**self._head("chat.completion"), "choices": choices, "usage": usage}
 
-    def events(self, news: News, *, has_more: bool) -> Iterator[dict[str, Any]]:
+    def events(self, news: News, *, has_more: bool) -> Iterator[Json]:
         """Yield what a stream says of one piece of news: PSR, then text and claims, and all that is known at the end.
 
         The last event of a choice says it in `delta`, too, because a client that adds up a stream keeps only what is
         there. With `has_more` news already there, tokens wait: those that come together are sent together.
         """
-        choices: list[dict[str, Any]] = []
+        choices: list[Json] = []
         if not self._begun:
             self._begun = True
-            head = {
-                "delta": {"role": "assistant", "content": ""},
-                "dualread": {"psr": news.psr if isinstance(news, Before | Abstained) else None},
-            }
-            choices += [{**self._choice(i, None), **head} for i in range(self._n)]
+            psr = news.psr if isinstance(news, Before | Abstained) else None
+            choices += self._each(None, delta={"role": "assistant", "content": ""}, dualread={"psr": psr})
         if isinstance(news, TextPart):
             text, tokens = self._parts.get(news.index, ("", []))
             self._parts[news.index] = (text + news.text, [*tokens, *news.tokens])
@@ -76,34 +73,30 @@ class ReplyWriter:
             choices.append({**end, "delta": delta, "dualread": judged})
         if isinstance(news, Abstained):
             judged = of_abstention(news)
-            delta = {"refusal": refusal(news), "dualread": judged}
-            choices += [{**self._choice(i, "stop"), "delta": delta, "dualread": judged} for i in range(self._n)]
+            choices += self._each("stop", delta={"refusal": refusal(news), "dualread": judged}, dualread=judged)
         for choice in choices:
             yield {**self._head("chat.completion.chunk"), "choices": [choice]}
-
-    def end(self) -> Iterator[dict[str, Any]]:
-        """Yield the last event of a stream: the counts of tokens, if they are wanted."""
-        if self._sent.stream_options.include_usage:
+        if self._outcome.is_over and self._sent.stream_options.include_usage:
             yield {**self._head("chat.completion.chunk"), "choices": [], "usage": self._usage()}
 
-    def _head(self, kind: str) -> dict[str, Any]:
+    def _head(self, kind: str) -> Json:
         return {"id": self._outcome.name, "object": kind, "created": int(time.time()), "model": self._model}
 
-    def _usage(self) -> dict[str, Any]:
+    def _usage(self) -> Json:
         n_prompt, n_completion = self._outcome.n_prompt, self._outcome.n_completion
         return {"prompt_tokens": n_prompt, "completion_tokens": n_completion, "total_tokens": n_prompt + n_completion}
 
-    def _choice(self, index: int, finish_reason: str | None, tokens: Sequence[TokenEvent] = ()) -> dict[str, Any]:
+    def _each(self, finish_reason: str | None, **more: Any) -> list[Json]:
+        return [{**self._choice(index, finish_reason), **more} for index in range(self._sent.n)]
+
+    def _choice(self, index: int, finish_reason: str | None, tokens: Sequence[TokenEvent] = ()) -> Json:
         wire = self._service.pieces.to_wire
         content = [{**wire(t.token, t.log_prob), "top_logprobs": [wire(*choice) for choice in t.top]} for t in tokens]
-        log_probs = {"content": content, "refusal": None}
-        return {
-            "index": index,
-            "finish_reason": finish_reason,
-            "logprobs": log_probs if self._sent.logprobs and (tokens or finish_reason) else None,
-        }
+        has_log_probs = self._sent.logprobs and (tokens or finish_reason)
+        log_probs = {"content": content, "refusal": None} if has_log_probs else None
+        return {"index": index, "finish_reason": finish_reason, "logprobs": log_probs}
 
-    def _judged(self, answer: Answer) -> dict[str, Any]:
+    def _judged(self, answer: Answer) -> Json:
         return of_answer(answer, self._service.loaded.readers.threshold)
 
 
@@ -114,24 +107,24 @@ _UNJUDGED = {
 }
 
 
-def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
+def of_answer(answer: Answer, threshold: Threshold | None) -> Json:
     """Return what is said about an answer: all confidences are null where readers cannot judge it."""
     reading, decision = answer.reading, answer.decision
     said = {"psr": answer.psr} if reading is None else asdict(reading)
     kind = "answers" if reading is None or reading.claims is None else "claims"
-    judged = {
-        **{name: said.get(name, none) for name, none in _UNJUDGED.items()},
-        "threshold": None if threshold is None else _threshold(threshold, decision, kind),
-        "abstain": None if decision is None or decision.keep is None else not decision.keep,
-        "notes": list(answer.notes),
-    }
-    return _finite(judged)
+    return _finite(
+        {
+            **{name: said.get(name, none) for name, none in _UNJUDGED.items()},
+            "threshold": None if threshold is None else _threshold(threshold, decision, kind),
+            "abstain": None if decision is None or decision.keep is None else not decision.keep,
+            "notes": list(answer.notes),
+        }
+    )
 
 
-def of_abstention(abstained: Abstained) -> dict[str, Any]:
+def of_abstention(abstained: Abstained) -> Json:
     """Return what is said where no answer was made."""
-    notes = [refusal(abstained), *abstained.notes]
-    return {**_UNJUDGED, "psr": abstained.psr, "abstain": True, "notes": notes}
+    return {**_UNJUDGED, "psr": abstained.psr, "abstain": True, "notes": [refusal(abstained), *abstained.notes]}
 
 
 def refusal(abstained: Abstained) -> str:
@@ -151,7 +144,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _threshold(threshold: Threshold, decision: Decision | None, kind: str) -> dict[str, Any]:
+def _threshold(threshold: Threshold, decision: Decision | None, kind: str) -> Json:
     target = threshold.target_risk_percent
     if threshold.value is None:
         statement = f"There is no {threshold.rule} threshold for a risk of {target}%: {threshold.reason}"

@@ -7,7 +7,7 @@ reports, `EarlyReading`s, one `Answer` per completion; or `Abstained` or an `Ans
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -56,9 +56,8 @@ class Answer:
     """A whole completion up to a text of `stop`, and how far it can be trusted.
 
     `text` is what no `TextPart` has told of it, all of it but for streams, and `tokens` are those of this text without
-    special ones, for streams and where log-probabilities are wanted. `psr` is what was said before it. Where readers
-    cannot judge it, `reading` and `decision` are None. `notes` say why, what differs from what readers were fitted on,
-    and how the image is shown.
+    special ones, for streams and where log-probabilities are wanted. `psr` is what was said before it. `reading` and
+    `decision` are None where readers cannot judge it, and `notes` say why, among what else people have to know.
     """
 
     index: int
@@ -96,13 +95,14 @@ E = TypeVar("E", PromptRead, TokenEvent, PartlyRead, Finished, BrokenRequest)
 
 @dataclass(kw_only=True)
 class _PendingRequest:
+    """A request, and by the number of a completion: which are open, their texts, and the claims that are being read."""
+
     asked: ActorRequest
     tell: Listener
     psr: float | None = None
-    open: set[int] = field(default_factory=set)
+    open: set[int]
     texts: dict[int, GrowingText] = field(default_factory=dict)
     claims: dict[int, list[ClaimSpan]] = field(default_factory=dict)
-    """The claims of a completion that are being read, or were told."""
 
     def numbers(self, index: int) -> Sequence[int]:
         """Return the numbers of the completions that this one is: greedy completions are all the same."""
@@ -137,7 +137,7 @@ class AnsweringService:
     @property
     def n_open(self) -> int:
         """How many completions the actor has not ended."""
-        return self.loaded.actor.n_open
+        return self._actor.n_open
 
     @property
     def seconds_stuck(self) -> float:
@@ -173,8 +173,8 @@ class AnsweringService:
         except Exception as error:  # a bug here or in an engine; whoever waits is told, and /health says it
             self._broken = in_a_line(error)
         while True:
-            while self._running:
-                self._finish(next(iter(self._running)), AnswerError(f"the server is broken: {self.broken}"))
+            for name in [*self._running]:
+                self._finish(name, AnswerError(f"the server is broken: {self.broken}"))
             if not going or (item := self._inbox.get()) is None:
                 return
             name, request = item
@@ -194,8 +194,13 @@ class AnsweringService:
                 self._actor.add(request.asked.encoded)
             elif name in self._running:
                 self._actor.abort(name)
-                self._finish(name, None)
+                self._finish(name)
         return True
+
+    def _finish(self, name: str, last: Abstained | AnswerError | None = None) -> None:
+        request = self._running.pop(name)
+        if last is not None:
+            request.tell(last)
 
     def _step(self) -> None:
         """Let the actor go on, and tell of what has happened to whom."""
@@ -214,12 +219,13 @@ class AnsweringService:
 
     def _judge_prompts(self, prompts: Sequence[PromptRead]) -> None:
         """Tell what readers say before the answer; make none where that is too little."""
-        read = [event for event in prompts if self._running[event.name].asked.shown is not None]
-        states = {event.name: event.state for event in read if event.state is not None}
-        psr: dict[str, float | None] = {}
-        if states:
-            values = self.loaded.readers.before_answer(np.stack(list(states.values())))
-            psr = dict(zip(states, values or [None] * len(states), strict=True))
+        states = {
+            event.name: event.state
+            for event in prompts
+            if event.state is not None and self._running[event.name].asked.shown is not None
+        }
+        values = self.loaded.readers.before_answer(np.stack([*states.values()])) if states else ()
+        psr = dict(zip(states, values or [None] * len(states), strict=True))
         for event in prompts:
             request = self._running[event.name]
             request.psr = psr.get(event.name)
@@ -255,77 +261,69 @@ class AnsweringService:
 
     def _judge_early(self, read: Sequence[PartlyRead]) -> None:
         """Tell of claims before their report is complete; where readers fail, the end says so."""
-        judged = self._readings(read)
-        for event in read:
-            request, reading = self._running[event.name], judged[id(event)]
+        for event, reading in zip(read, self._readings(read), strict=True):
+            request = self._running[event.name]
             if isinstance(reading, Reading) and reading.claims and event.index in request.open:
                 for index in request.numbers(event.index):
                     request.tell(EarlyReading(index=index, claims=reading.claims))
 
     def _judge(self, finished: Sequence[Finished]) -> None:
         """Tell of whole completions, and what readers say about those that they know how to judge."""
-        finished = [event for event in finished if event.index in self._running[event.name].open]  # others were cut off
-        unjudged = {id(event): self._reasons(event) for event in finished}
-        judged = self._readings([event for event in finished if not unjudged[id(event)]])
-        for event in finished:
+        reasons = [self._reasons(event) for event in finished]
+        judged = iter(self._readings([event for event, why in zip(finished, reasons, strict=True) if not why]))
+        for event, why in zip(finished, reasons, strict=True):
+            reading = None if why else next(judged)
             request = self._running.get(event.name)
             if request is None or event.index not in request.open:
-                continue  # another one of its completions has failed, or this one was cut off with its last token
-            reading = judged.get(id(event))
+                continue  # another one of its completions has failed, or this one was cut off earlier, or just now
             if isinstance(reading, AnswerError):
                 self._actor.abort(event.name)
                 self._finish(event.name, reading)
                 continue
-            reasons, decision, growing = unjudged[id(event)], None, request.texts.get(event.index)
-            if reading is not None:
-                reasons = () if reading.reason is None else (reading.reason,)
-                decision = decision_of(reading, self.loaded.readers.threshold)
-            text = event.completion.text
-            text, tokens = (text, ()) if growing is None else growing.take(text)
-            answer = Answer(
-                index=event.index,
-                completion=event.completion,
-                text=text,
-                tokens=tokens,
-                psr=request.psr if reading is None else reading.psr,
-                reading=reading,
-                decision=decision,
-                notes=(
-                    *(f"no confidence: {reason}" for reason in reasons),
-                    *(() if reading is None else unusual(reading.distance_percentile)),
-                    *self.loaded.notes,
-                    *request.asked.notes,
-                ),
-            )
+            answer = self._answer(event, request, reading, why)
             for index in request.numbers(event.index):
                 request.tell(replace(answer, index=index))
                 request.open.discard(index)
             if not request.open:
                 if any(text.is_cut for text in request.texts.values()):
                     self._actor.abort(event.name)
-                self._finish(event.name, None)
+                self._finish(event.name)
 
     def _reasons(self, event: Finished) -> tuple[str, ...]:
         """Return why readers cannot judge a completion."""
         request = self._running[event.name]
-        text = request.texts.get(event.index)
-        if text is not None and text.is_cut:
+        if (text := request.texts.get(event.index)) is not None and text.is_cut:
             return (*request.asked.reasons, "the completion is cut off at a text of `stop`")
         return self.requests.of_completion(request.asked, event.completion)
 
-    def _readings(self, finished: Sequence[Finished | PartlyRead]) -> Mapping[int, Reading | AnswerError]:
+    def _answer(
+        self, event: Finished, request: _PendingRequest, reading: Reading | None, reasons: Sequence[str]
+    ) -> Answer:
+        decision, about_reading = None, ()
+        if reading is not None:
+            reasons = () if reading.reason is None else (reading.reason,)
+            decision = decision_of(reading, self.loaded.readers.threshold)
+            about_reading = unusual(reading.distance_percentile)
+        growing, text = request.texts.get(event.index), event.completion.text
+        text, tokens = (text, ()) if growing is None else growing.take(text)
+        without = [f"no confidence: {reason}" for reason in reasons]
+        return Answer(
+            index=event.index,
+            completion=event.completion,
+            text=text,
+            tokens=tokens,
+            psr=request.psr if reading is None else reading.psr,
+            reading=reading,
+            decision=decision,
+            notes=(*without, *about_reading, *self.loaded.notes, *request.asked.notes),
+        )
+
+    def _readings(self, made: Sequence[Finished | PartlyRead]) -> Sequence[Reading | AnswerError]:
         """Return what readers say about each completion, or why they cannot."""
 
         def judge(events: Sequence[Finished | PartlyRead]) -> list[Reading]:
             asked = [self._running[event.name].asked for event in events]
             with self.requests.turn if self.loaded.needs.views else nullcontext():  # what views ask has to be encoded
-                answered = self._actor.read(asked, events)
-            return self.loaded.readers.readings(answered)
+                return self.loaded.readers.readings(self._actor.read(asked, events))
 
-        judged = in_halves(finished, judge, lambda error: AnswerError(in_a_line(error))) if finished else []
-        return {id(event): outcome for event, outcome in zip(finished, judged, strict=True)}
-
-    def _finish(self, name: str, last: Abstained | AnswerError | None) -> None:
-        request = self._running.pop(name)
-        if last is not None:
-            request.tell(last)
+        return in_halves(made, judge, lambda error: AnswerError(in_a_line(error))) if made else []

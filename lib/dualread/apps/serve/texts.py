@@ -11,11 +11,7 @@ from dualread.models.streams import Finished, TokenEvent
 
 
 class TokenPieces:
-    """The bytes of single tokens: a character may be spread over several of them.
-
-    Attributes:
-        special: Ids that are no part of a text.
-    """
+    """The bytes of single tokens: a character may be spread over several. `special` are ids that are in no text."""
 
     def __init__(self, tokenizer: Any):
         added = tokenizer.added_tokens_decoder
@@ -83,8 +79,7 @@ class GrowingText:
     def take(self, full_text: str | None = None) -> tuple[str, list[TokenEvent]]:
         """Return the text and the tokens since the last call: what later tokens cannot change.
 
-        Args:
-            full_text: What is said in the end. Without it, what may be the beginning of a text of `stop` is kept back.
+        Without the `full_text` of the end, what may be the beginning of a text of `stop` is kept back.
         """
         before = self.told
         if full_text is None:

@@ -26,11 +26,8 @@ Vectors = tuple[ClaimSpan | None, dict[str, np.ndarray]]
 class ReadersVectors:
     """Implements `models.actor.Collecting`: what readers read, as a replay reads it.
 
-    Attributes:
-        kappa: Temperature of the visual pooling.
-        names: The vectors that are brought to the host.
-        thinking_ends: What ends the thinking before an answer; None where completions do not think.
-        divider: Divides a completion into claims, each of which is read; None to read whole answers.
+    `kappa` is the temperature of the visual pooling, and `names` are the vectors that are brought to the host. The
+    `divider` divides a completion into claims, each of which is read; without it, whole answers are.
     """
 
     kappa: float

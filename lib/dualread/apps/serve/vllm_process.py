@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -77,23 +78,15 @@ def answer(connection: Connection, opens: Callable[[], Any]) -> None:
 
 def _receive(connection: Connection, calls: SimpleQueue[Any]) -> None:
     """Pass on calls, None as the last one; in a thread, because pixels fill the connection, and whoever sends waits."""
-    call: Any = ()
-    while call is not None:
-        try:
-            call = connection.recv()
-        except (EOFError, OSError):
-            call = None
-        calls.put(call)
+    with suppress(EOFError, OSError):
+        while (call := connection.recv()) is not None:
+            calls.put(call)
+    calls.put(None)
 
 
-def main() -> None:
-    """Run the process that `actors.OnVllm` starts."""
+if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it goes to all processes of a service; the first one closes us
     with Connection(int(sys.argv[1])) as connection:
         arguments, options = connection.recv()
         answer(connection, lambda: VllmAnswering(*arguments, **options))
     os._exit(0)  # to tear down vLLM and torch object by object would take seconds, in which the GPU is not free
-
-
-if __name__ == "__main__":
-    main()

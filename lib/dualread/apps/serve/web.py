@@ -1,8 +1,4 @@
-"""The server of an application: who may ask it, how long clients may take, and when it ends.
-
-It answers although connections are idle, keeps a limited number of bytes of all bodies in memory, and refuses requests
-of other sites.
-"""
+"""The server of an application: who may ask it, how long clients may take, and when it ends."""
 
 import asyncio
 import json
@@ -11,13 +7,11 @@ import re
 import signal
 import socket
 import threading
-import time
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from types import FrameType
 
 import uvicorn
-from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 from uvicorn.protocols.http import h11_impl
@@ -46,11 +40,7 @@ def is_here(host: str, names: Collection[str] = ()) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at an address of this machine.
-
-    Raises:
-        ConfigError: The port is taken, or not allowed, or this machine has no such address.
-    """
+    """Return a socket that listens at an address of this machine, or raise a ConfigError that says why not."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
@@ -68,11 +58,12 @@ class WebServer(uvicorn.Server):
         seconds = float(self.config.timeout_graceful_shutdown or 0) + _SECONDS_TO_CANCEL
 
         def end() -> None:
-            time.sleep(seconds)
             say("stopped before everything was answered: the time for it is over")
             os._exit(1)  # threads that still work would be waited for
 
-        threading.Thread(target=end, daemon=True).start()
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
         signal.setitimer(signal.ITIMER_REAL, seconds + _SECONDS_TO_CANCEL)  # where code in C lets no thread go on
         super().handle_exit(sig, frame)
 
@@ -102,11 +93,9 @@ class _Impatient(h11_impl.H11Protocol):
     would cost more than the part.
     """
 
-    _head: asyncio.TimerHandle | None = None
-    _full: asyncio.TimerHandle | None = None
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watch()
 
     def data_received(self, data: bytes) -> None:
@@ -115,27 +104,26 @@ class _Impatient(h11_impl.H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._full = self.loop.call_later(limits.SECONDS_TO_TAKE, self.transport.abort)
+        self._timers["reply"] = self.loop.call_later(limits.SECONDS_TO_TAKE, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._stop("_full")
+        self._stop("reply")
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._stop("_head")
-        self._stop("_full")
+        self._stop("head")
+        self._stop("reply")
 
     def _watch(self) -> None:
         if self.conn.their_state is not h11_impl.h11.IDLE:  # type: ignore[reportPrivateImportUsage]
-            self._stop("_head")
-        elif self._head is None:
-            self._head = self.loop.call_later(limits.SECONDS_FOR_HEAD, self.transport.close)
+            self._stop("head")
+        elif "head" not in self._timers:
+            self._timers["head"] = self.loop.call_later(limits.SECONDS_FOR_HEAD, self.transport.close)
 
     def _stop(self, timer: str) -> None:
-        if (running := getattr(self, timer)) is not None:
-            running.cancel()
-            setattr(self, timer, None)
+        if timer in self._timers:
+            self._timers.pop(timer).cancel()
 
 
 # Every character beyond ASCII is escaped: some clients take U+2028 for the end of a line. NaN is never written.
@@ -161,41 +149,3 @@ class RefusedError(Exception):
     def reply(self, headers: Mapping[str, str] | None = None) -> JsonReply:
         """Return the reply to the client."""
         return JsonReply(self.body, self.status, headers=headers)
-
-
-class Bodies:
-    """Reads bodies of requests.
-
-    Args:
-        megabytes: Of the largest one; those that are being sent or were not released may have eight times as many.
-    """
-
-    def __init__(self, megabytes: int):
-        self._megabytes, self._n_bytes = megabytes, 0
-
-    async def read(self, request: Request) -> bytes:
-        """Return the body of a request; its bytes count until they are released.
-
-        Raises:
-            RefusedError: It is too large, or does not arrive in time, or too much is being sent at once.
-        """
-        body, most = bytearray(), self._megabytes * 1_000_000
-        try:
-            async with asyncio.timeout(limits.SECONDS_FOR_BODY):
-                async for part in request.stream():
-                    body += part
-                    self._n_bytes += len(part)
-                    if len(body) > most:
-                        raise RefusedError(413, f"the request has more than {self._megabytes} MB. Shrink its images.")
-                    if self._n_bytes > limits.BODIES * most:
-                        raise RefusedError(429, "too much is being sent at once. Ask again later.", "rate_limit_error")
-        except BaseException as error:
-            self.release(len(body))
-            if isinstance(error, TimeoutError):
-                raise RefusedError(408, "the request did not arrive in time. Ask again.") from error
-            raise
-        return bytes(body)
-
-    def release(self, n_bytes: int) -> None:
-        """Count so many bytes no longer."""
-        self._n_bytes -= n_bytes

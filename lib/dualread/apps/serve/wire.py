@@ -72,6 +72,14 @@ class Turn:
     role: str
     parts: tuple[str | SentImage, ...]
 
+    def message(self) -> dict[str, Any]:
+        """Return it as a processor of transformers takes it."""
+        content = [
+            {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": part.decoded.image}
+            for part in self.parts
+        ]
+        return {"role": self.role, "content": content}
+
 
 class _Sent(BaseModel):
     """What is null is as if it were not there, and what nobody knows is refused."""
@@ -92,8 +100,7 @@ class _Sent(BaseModel):
 
 class _Address(_Sent):
     url: str
-    detail: str = "auto"
-    """Of no effect: the size of images is that with which readers were fitted."""
+    detail: str = "auto"  # of no effect: the size of images is that with which readers were fitted
 
 
 class _Part(_Sent):
@@ -115,8 +122,7 @@ class _Part(_Sent):
 class _Message(_Sent):
     role: Literal["system", "developer", "user", "assistant"]
     content: Annotated[list[_Part], Field(max_length=limits.MESSAGE_PARTS)] = []
-    name: str = ""
-    """Of no effect: chat templates do not show it."""
+    name: str = ""  # of no effect: chat templates do not show it
 
     @classmethod
     def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
@@ -142,21 +148,20 @@ class _Message(_Sent):
 
 class _StreamOptions(_Sent):
     include_usage: bool = False
-    include_obfuscation: bool = False
-    """Of no effect."""
+    include_obfuscation: bool = False  # of no effect
 
 
 class _Extension(_Sent):
-    """What a request may say that is not in OpenAI's API, under `dualread` (`extra_body` of its client)."""
+    """What a request may say that is not in OpenAI's API, under `dualread` (`extra_body` of its client).
+
+    `id` is the question's own name, for `--record`. `answer_type` is `closed` if the choices of a question without
+    `options` are yes and no, for answer sets. `own_prompt` says that the text is the whole prompt.
+    """
 
     id: Annotated[str, Field(max_length=limits.ID_CHARACTERS)] | None = None
-    """The question's own name, for `--record`."""
     options: Annotated[list[_Text], Field(max_length=limits.SENT_OPTIONS)] = []
-    """The options of a multiple-choice question."""
     answer_type: AnswerType | None = None
-    """`closed` if the choices of a question without options are yes and no, for answer sets."""
     own_prompt: bool = False
-    """Whether the text is the whole prompt."""
 
 
 class ChatRequest(_Sent):
@@ -226,9 +231,9 @@ class ChatRequest(_Sent):
     def turns(self, allowed: limits.ClientLimits, read_image: Callable[[bytes], Decoded]) -> list[Turn]:
         """Return the conversation with its images decoded, without empty messages of the system.
 
-        Raises:
-            DataError: There are more images or pixels than allowed, one image is no data URL, or one cannot be decoded.
+        A DataError says that there are more images or pixels than allowed, or that one is no data URL, or no image.
         """
+        turns, n_decoded = [], 0
 
         def check_pixels(n: int) -> None:
             if n > allowed.megapixels * 1_000_000:
@@ -237,26 +242,23 @@ class ChatRequest(_Sent):
                     " this server decodes for one request. Shrink them."
                 )
 
-        urls = [part.image_url.url for message in self.messages for part in message.content if part.image_url]
-        if len(urls) > allowed.images:
-            raise DataError(f"{len(urls)} images: expected at most {allowed.images} in one request.")
-        images: list[SentImage] = []
-        n_decoded = 0
-        for url in urls:
-            read_again = partial(read_image, content := content_of(url))
-            check_pixels(n_decoded + n_pixels(content))  # by its header, before its pixels take memory
-            images.append(SentImage(decoded=(decoded := read_again()), read_again=read_again))
-            n_decoded += decoded.image.width * decoded.image.height
-            check_pixels(n_decoded)
-        shown = iter(images)
-        parts = [
-            [next(shown) if part.image_url else part.text for part in message.content] for message in self.messages
-        ]
-        turns = [
-            Turn(role="system" if message.role == "developer" else message.role, parts=tuple(content))
-            for message, content in zip(self.messages, parts, strict=True)
-            if not message.is_empty
-        ]
+        n_images = sum(part.image_url is not None for message in self.messages for part in message.content)
+        if n_images > allowed.images:
+            raise DataError(f"{n_images} images: expected at most {allowed.images} in one request.")
+        for message in self.messages:
+            parts: list[str | SentImage] = []
+            for part in message.content:
+                if part.image_url is None:
+                    parts.append(part.text)
+                    continue
+                read_again = partial(read_image, content := content_of(part.image_url.url))
+                check_pixels(n_decoded + n_pixels(content))  # by its header, before its pixels take memory
+                parts.append(SentImage(decoded=(decoded := read_again()), read_again=read_again))
+                n_decoded += decoded.image.width * decoded.image.height
+                check_pixels(n_decoded)
+            if not message.is_empty:
+                role = "system" if message.role == "developer" else message.role
+                turns.append(Turn(role=role, parts=tuple(parts)))
         if not turns:
             raise DataError("messages: all are empty. Expected a question such as 'Is there a lesion?'.")
         return turns
@@ -265,8 +267,7 @@ class ChatRequest(_Sent):
 def read(body: bytes) -> ChatRequest:
     """Return the request in `body`, in time that grows with its length alone.
 
-    Raises:
-        DataError: It is no JSON, lacks something, or asks for what this server does not do.
+    A DataError says that it is no JSON, lacks something, or asks for what this server does not do.
     """
     if sum(map(body.count, (b",", b"[", b"{"))) > limits.REQUEST_VALUES:
         raise DataError(
@@ -309,8 +310,7 @@ def _first_problem(error: ValidationError) -> str:
 def content_of(url: str) -> bytes:
     """Return the bytes in a data URL (RFC 2397) in base64: either alphabet, with or without padding and line ends.
 
-    Raises:
-        DataError: It is another address, or no base64.
+    A DataError refuses another address, and what is no base64.
     """
     if (head := _HEAD.match(url)) is None:
         raise DataError(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,8 @@ class ReplyError(DualReadError):
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """One token of a completion.
-
-    Attributes:
-        content: Its bytes; empty for a token that ends the turn.
-        log_prob: Its log-probability in nats.
-        top: The most probable tokens in its place, with their log-probabilities; empty if the service gives none.
+    """One token: its bytes (none if it ends the turn), its log-probability in nats, and the most probable tokens in its
+    place with theirs (`top`, empty if the service gives none).
     """
 
     content: bytes
@@ -43,43 +39,32 @@ class ServiceCompletion:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceReply:
-    """What a service has replied to one request.
-
-    Attributes:
-        choices: The completions, in the order of their index.
-        n_prompt_tokens: Length of the prompt, as the service counts it; 0 if it does not say.
-    """
+    """The completions of one request, and the length of its prompt as the service counts it; 0 if it does not say."""
 
     choices: tuple[ServiceCompletion, ...]
     n_prompt_tokens: int
 
 
 def reply_of(body: Any, *, n: int, log_probs: bool) -> ServiceReply:
-    """Return the reply that the body of a chat completion holds.
+    """Return the reply in the decoded `body` of a chat completion, its `n` completions in the order of their index.
 
-    A refusal, and text that the service holds back (`content_filter`), is a completion without an answer.
-
-    Args:
-        body: The decoded JSON.
-        n: Completions that were asked for.
-        log_probs: Whether the log-probabilities of the tokens are needed.
-
-    Raises:
-        ReplyError: Something is missing, of another form, too many, or contradicts itself.
+    A refusal, and text that the service holds back (`content_filter`), is a completion without an answer. A ReplyError
+    says what is missing (the `log_probs` of tokens, where they are needed), of another form, or contradicts itself.
     """
     if not isinstance(body, Mapping) or not isinstance(choices := body.get("choices"), list):
         raise ReplyError("is no chat completion (it has no list `choices`)")
     if len(choices) != n:
         raise ReplyError(f"has {len(choices)} choices, expected {n}")
-    indices = [choice.get("index") if isinstance(choice, Mapping) else None for choice in choices]
-    if n > 1 and sorted(indices, key=repr) != sorted(range(n), key=repr):
-        raise ReplyError(f"numbers its choices {indices}, expected 0 to {n - 1}")
-    ordered = sorted(choices, key=lambda choice: choice["index"]) if n > 1 else choices
+    if n > 1:
+        indices = [choice.get("index") if isinstance(choice, Mapping) else None for choice in choices]
+        if sorted(indices, key=repr) != sorted(range(n), key=repr):
+            raise ReplyError(f"numbers its choices {indices}, expected 0 to {n - 1}")
+        choices = sorted(choices, key=lambda choice: choice["index"])
     usage = body.get("usage")
-    counted = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
+    n_prompt = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
     return ServiceReply(
-        choices=tuple(_choice(choice, log_probs) for choice in ordered),
-        n_prompt_tokens=counted if isinstance(counted, int) and 0 < counted < _MOST_TOKENS else 0,
+        choices=tuple(_choice(choice, log_probs) for choice in choices),
+        n_prompt_tokens=n_prompt if isinstance(n_prompt, int) and 0 < n_prompt < _MOST_TOKENS else 0,
     )
 
 
@@ -94,7 +79,8 @@ def _choice(choice: Any, log_probs: bool) -> ServiceCompletion:
         raise ReplyError("has a message without text")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ReplyError("has a message that is no Unicode (it holds half a character)")
-    content = (choice.get("logprobs") or {}).get("content") if isinstance(choice.get("logprobs"), Mapping) else None
+    listed = choice.get("logprobs")
+    content = listed.get("content") if isinstance(listed, Mapping) else None
     tokens = _tokens(content, text) if isinstance(content, list) and content else None
     if log_probs and tokens is None and text:
         raise ReplyError("has no log-probabilities (logprobs.content); docs/given-answers.md says how to do without")
@@ -106,13 +92,12 @@ def _tokens(content: Sequence[Any], text: str) -> tuple[Token, ...]:
         tokens = [_token(entry) for entry in content]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ReplyError(f"has log-probabilities of another form ({error!r})") from error
-    expected = text.encode()
+    *before, last = tokens
     # A service may list the token that ends the turn, whose text is not part of the message.
-    if b"".join(token.content for token in tokens) != expected:
-        tokens[-1] = Token(content=b"", log_prob=tokens[-1].log_prob, top=tokens[-1].top)
-    if b"".join(token.content for token in tokens) != expected:
-        raise ReplyError("has log-probabilities of another text than its message")
-    return tuple(tokens)
+    for listed in (tokens, [*before, replace(last, content=b"")]):
+        if b"".join(token.content for token in listed) == text.encode():
+            return tuple(listed)
+    raise ReplyError("has log-probabilities of another text than its message")
 
 
 def _token(entry: Mapping[str, Any]) -> Token:
@@ -136,10 +121,7 @@ def word_log_probs(choice: ServiceCompletion, words: Sequence[str]) -> tuple[Map
     The probabilities of the listed spellings are added: four letter cases, with and without a leading space, as
     `models.generation.choices` counts those that are one token. For a word that is not listed, its largest possible
     log-probability is returned: that of the least probable token of the list, or that of all tokens which are not
-    listed, whichever is less. The other words then get too little of the probability, never too much.
-
-    Returns:
-        None if none of the words is listed.
+    listed, whichever is less. The others then get too little, never too much. None if no word is listed.
     """
     if not choice.tokens:
         return None
@@ -159,12 +141,8 @@ def word_log_probs(choice: ServiceCompletion, words: Sequence[str]) -> tuple[Map
 
 @dataclass(frozen=True, kw_only=True)
 class Likelihood:
-    """The likelihood of an answer.
-
-    Attributes:
-        positions: Its tokens in the completion.
-        token_log_probs: Of all tokens of the completion, in nats, float64 [n].
-        answer_log_prob: Mean over the answer's tokens, float32 [1].
+    """The log-probabilities of all tokens of a completion, in nats, float64 [n], and their mean over the answer's
+    `positions`, float32 [1].
     """
 
     positions: Positions

@@ -23,7 +23,6 @@ from dualread.schema.base import Wire
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
-URL = "/v1/chat/completions"
 TOP_LOG_PROBS = 20  # the most that services give
 
 # What changes what a reply tells, but not what is answered. It is in no id, so that a study that reads less, or more,
@@ -33,15 +32,10 @@ _NOT_ASKED = ("logprobs", "top_logprobs")
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceRequest:
-    """One request.
+    """One request: a question with its image, and the `body` of the call without its messages.
 
-    Attributes:
-        custom_id: 64 hexadecimal digits: the digest of all that is asked, and of what it is asked for.
-        question: The question, with its image.
-        first: The sample_index of the first completion of the reply.
-        n: Completions that the reply has to have.
-        log_probs: Whether the reply has to have the log-probabilities of its tokens.
-        body: The body of the call, without its messages.
+    `custom_id` is the digest of all that is asked, in 64 hexadecimal digits. The reply has to have `n` completions from
+    the sample_index `first` on, with the log-probabilities of their tokens if `log_probs`.
     """
 
     custom_id: str
@@ -61,10 +55,8 @@ def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) 
     """Return the requests for the `questions` of a shard or view, in their order; each is made when it is taken.
 
     The id depends on the shard, the question's sample_id, the text, the content of the image, the model and the
-    decoding. A response can therefore only be taken for the answer to what was really asked.
-
-    Raises:
-        ConfigError: The shard needs what services do not give: the likelihood of integers, or states.
+    decoding. A response can therefore only be taken for the answer to what was really asked. A ConfigError refuses
+    what services do not give: the likelihood of integers, and states.
     """
     if shard.completions is not None or (shard.choices is not None and shard.choices.words is None):
         raise ConfigError(
@@ -77,7 +69,7 @@ def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) 
     bodies = {n: _body(shard, service, n, log_probs) for n in numbers.values()}
     return (
         ServiceRequest(
-            custom_id=_digest(shard, question, first, bodies[n]),
+            custom_id=_digest(_identity(shard, question, first, bodies[n])),
             question=question,
             first=question.draw * total + first,
             n=n,
@@ -106,8 +98,8 @@ def _body(shard: ShardSpec, service: Service, n: int, log_probs: bool) -> dict[s
     return body | dict(service.body)
 
 
-def _digest(shard: ShardSpec, question: Asked, first: int, body: Mapping[str, Any]) -> str:
-    asked = {
+def _identity(shard: ShardSpec, question: Asked, first: int, body: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "dataset": shard.dataset,
         "split": shard.split,
         "condition": shard.condition,
@@ -120,14 +112,16 @@ def _digest(shard: ShardSpec, question: Asked, first: int, body: Mapping[str, An
         **({"before": question.before} if question.before else {}),
         "body": {name: value for name, value in body.items() if name not in _NOT_ASKED},
     }
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def judge_request(grader: str, text: str, *, name: str, model: str, body: Wire) -> ServiceRequest:
     """Return the request of a `text` alone, by which a grader asks a model; errors call it `name`."""
     body = {"model": model, "temperature": 0.0, "max_completion_tokens": LONGEST_REPLY} | dict(body)
-    asked = {"grader": grader, "text": text, "body": body}
-    custom_id = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    custom_id = _digest({"grader": grader, "text": text, "body": body})
     question = Asked(sample_id=name, text=text, image_files=(), image_id="")
     return ServiceRequest(custom_id=custom_id, question=question, first=0, n=1, log_probs=False, body=body)
 
@@ -144,11 +138,8 @@ ImageUrl = Callable[[Path], str]
 
 
 def image_url(images: str) -> ImageUrl:
-    """Return what gives the URL of an image.
-
-    Args:
-        images: "data", the picture itself (a data URL); "file", the path of its file, for a service on the same machine
-            that may read it; or an address, before the file's name, where the files of the manifests were put.
+    """Return what gives the URL of an image: "data", the picture itself; "file", its path, for a service on the same
+    machine; or an address, before the file's name, where the files of the manifests were put.
     """
     if images == "data":
         return _data_url
@@ -158,12 +149,9 @@ def image_url(images: str) -> ImageUrl:
 
 
 def body_of(request: ServiceRequest, manifest: Path, url_of: ImageUrl) -> dict[str, Any]:
-    """Return the body of the call; `manifest` is the artifact with the images.
+    """Return the body of the call; `manifest` is the artifact with the images, and an image outside it is refused.
 
-    A picture that is changed before it is shown travels in the body as PNG, however others travel.
-
-    Raises:
-        ArtifactError: The manifest names an image outside the artifact, which somebody has written there by hand.
+    A picture that is changed before it is shown has no file, and travels in the body as PNG, however others travel.
     """
     for file in map(PurePosixPath, request.question.image_files):
         if file.is_absolute() or ".." in file.parts:
@@ -172,17 +160,11 @@ def body_of(request: ServiceRequest, manifest: Path, url_of: ImageUrl) -> dict[s
             )
     content: list[dict[str, Any]] = []
     for shown in request.question.request(manifest).images:
-        # A changed picture has no file that a service could read.
         url = url_of(shown) if isinstance(shown, Path) else _png_url(shown() if callable(shown) else shown)
         content.append({"type": "image_url", "image_url": {"url": url}})
     content.append({"type": "text", "text": request.question.text})
     before = [{"role": role, "content": text} for role, text in request.question.before]
     return {**request.body, "messages": [*before, {"role": "user", "content": content}]}
-
-
-def line_of(request: ServiceRequest, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the line of a request in the format of the Batch API; `body` is that of the call."""
-    return {"custom_id": request.custom_id, "method": "POST", "url": URL, "body": body}
 
 
 def _data_url(path: Path) -> str:

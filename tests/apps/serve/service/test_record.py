@@ -1,6 +1,7 @@
 """A record that is continued, also after a server that was killed while it wrote."""
 
 import json
+import os
 import resource
 import signal
 
@@ -52,6 +53,15 @@ def test_a_file_of_somebody_else_stays_as_it_is(tmp_path):
     with pytest.raises(DataError, match="is no record of answers"):
         Record(file)
     assert file.read_text() == "one\ntwo"
+
+
+def test_a_record_may_be_read_by_another_process_as_it_comes(tmp_path):
+    pipe = tmp_path / "answers"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    added(pipe, ROWS[0])
+    assert json.loads(os.read(reading, 1000)) == ROWS[0]
+    os.close(reading)
 
 
 def test_answers_go_on_where_the_disk_is_full_and_no_half_line_stays(tmp_path, capsys):
