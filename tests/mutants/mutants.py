@@ -897,8 +897,8 @@ MUTANTS = (
     Mutant(
         "a column Claim is ignored",
         "data/tables/checks.py",
-        "_refuse_misspelled(table, unread, {*known, *(() if claims is None else [CLAIM])} - {*options.columns})",
-        "_refuse_misspelled(table, unread, {*known} - {*options.columns})",
+        "_refuse_misspelled(table, read, {*known, *(() if claims is None else [CLAIM])})",
+        "_refuse_misspelled(table, read, known)",
         ("apps/evaluate/test_messages.py",),
     ),
     Mutant(

@@ -121,126 +121,43 @@ A study writes such tables of each of its runs to results/<study>/answers. They 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.set_defaults(refuse=parser.error)
-    several = partial(parser.add_argument, nargs="+", default=[])
-    parser.add_argument(
-        "predictions",
-        nargs="?",
-        metavar="PREDICTIONS",
-        help="table of answers, or log, see above; not with --expect",
-    )
-    parser.add_argument("--pairs", help="table of donor pairs, see above")
-    parser.add_argument(
-        "--from",
-        dest="log_format",
-        metavar="HARNESS",
-        help="PREDICTIONS and the calibration answers are logs of this harness, see above",
-    )
-    parser.add_argument("--score", metavar="NAME", help="of a log: the score that says whether an answer is correct")
-    parser.add_argument(
-        "--stated-scale",
-        type=int,
-        metavar="N",
-        help="of a log: what stands for certainty in stated confidences, 1, 10 or 100 (100)",
-    )
-    several(
-        "--columns",
-        metavar="NAME=YOURS",
-        help="columns that have another name in your tables, such as confidence=p_true, or score=-entropy",
-    )
-    parser.add_argument(
-        "--alternatives",
-        metavar="TEXT",
-        help="what separates accepted answers in one text of reference_answer, such as '|' (nothing)",
-    )
-    several(
-        "--options",
-        metavar="COLUMN",
-        help="multiple choice: columns of the options, such as A B C D; their letters are read as texts",
-    )
-    parser.add_argument(
-        "--missing",
-        nargs="*",
-        metavar="WORD",
-        help="words that stand for an empty cell, such as NA; rows without a reference are left out and counted",
-    )
-    parser.add_argument(
-        "--decimal", default=".", choices=[".", ","], help="the decimal point of numbers in your tables (%(default)s)"
-    )
-    several(
-        "--by",
-        metavar="COLUMN",
-        help="every metric of each group of answers, the values of this column, such as sex or site",
-    )
+    add, several = parser.add_argument, partial(parser.add_argument, nargs="+", default=[])
+    number, share = partial(add, type=int, metavar="N"), partial(add, type=float, metavar="SHARE")
+    add("predictions", nargs="?", metavar="PREDICTIONS", help="table of answers, or log, see above; not with --expect")
+    add("--pairs", help="table of donor pairs, see above")
+    add("--from", dest="log_format", metavar="HARNESS", help="answers and calibration answers are logs of this harness")
+    add("--score", metavar="NAME", help="of a log: the score that says whether an answer is correct")
+    number("--stated-scale", help="of a log: what stands for certainty in stated confidences, 1, 10 or 100 (100)")
+    several("--columns", metavar="NAME=YOURS", help="columns with another name, as confidence=p_true, score=-entropy")
+    add("--alternatives", metavar="TEXT", help="what separates accepted answers in a text, such as '|' (nothing)")
+    several("--options", metavar="COLUMN", help="multiple choice: columns of the options, whose letters are read")
+    add("--missing", nargs="*", metavar="WORD", help="words that stand for an empty cell, such as NA")
+    add("--decimal", default=".", choices=[".", ","], help="the decimal point of numbers in your tables (%(default)s)")
+    several("--by", metavar="COLUMN", help="every metric of each group of answers: the values of a column, such as sex")
     several("--compare", metavar="METHOD", help="compare the first method with the others, or all")
-    several(
-        "--target-risk",
-        type=float,
-        metavar="SHARE",
-        help="largest error rate of the answers that a threshold keeps, such as .1",
+    several("--target-risk", type=float, metavar="SHARE", help="largest error rate of kept answers, such as .1")
+    add("--calibration", metavar="FILE", help="answers that choose the threshold")
+    share("--delta", default=0.1, help="how often a certified threshold may be wrong (%(default)s)")
+    number("--share-delta", default=1, metavar="K", help="certified thresholds among which you choose, and share delta")
+    several("--choices", metavar="CHOICE=YOURS", help="columns of the choices' probabilities: yes=p_yes no=p_no")
+    share("--miss", default=0.1, help="how often a set of choices may miss the right one (%(default)s)")
+    number(
+        "--max-per-image", help="largest number of answers to an image that the source can have (that in --calibration)"
     )
-    parser.add_argument("--calibration", metavar="FILE", help="answers that choose the threshold")
-    parser.add_argument(
-        "--delta", type=float, default=0.1, help="how often a certified threshold may be wrong (%(default)s)"
+    number("--max-reports", help="of claims: largest number of reports of a patient, or of what is resampled, likewise")
+    add(
+        "--expect", nargs=2, type=float, metavar=("ACCURACY", "AUROC"), help="how many calibration images it would take"
     )
-    parser.add_argument(
-        "--share-delta",
-        type=int,
-        default=1,
-        metavar="K",
-        help="number of certified thresholds that share delta: the methods or targets among which you choose by them",
+    number("--per-image", default=1, help="with --expect: answers to each image (%(default)s)")
+    add("--all", action="store_true", help="print all metrics with what they mean, answer types and counts")
+    add("--cluster", metavar="COLUMN", help="resample the values of this column, such as patients, in place of images")
+    number(
+        "--replicates", help="number of resamples, 39 or more; 0 for none (2000, or as many as a study's table says)"
     )
-    several(
-        "--choices",
-        metavar="CHOICE=YOURS",
-        help="columns of the choices' probabilities, such as yes=p_yes no=p_no: sets that hold the right one",
-    )
-    parser.add_argument(
-        "--miss", type=float, default=0.1, help="how often a set of choices may miss the right one (%(default)s)"
-    )
-    parser.add_argument(
-        "--max-per-image",
-        type=int,
-        metavar="N",
-        help="largest number of answers to an image that the source can have (the largest one in --calibration)",
-    )
-    parser.add_argument(
-        "--max-reports",
-        type=int,
-        metavar="N",
-        help="of claims: largest number of reports of a patient, or of what is resampled (that in --calibration)",
-    )
-    parser.add_argument(
-        "--expect",
-        nargs=2,
-        type=float,
-        metavar=("ACCURACY", "AUROC"),
-        help="without PREDICTIONS: how many calibration images would certify a threshold for --target-risk",
-    )
-    parser.add_argument(
-        "--per-image", type=int, default=1, metavar="N", help="with --expect: answers to each image (%(default)s)"
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="print all metrics with what they mean, answer types and counts"
-    )
-    parser.add_argument(
-        "--cluster",
-        metavar="COLUMN",
-        help="resample the values of this column, such as patients, instead of cluster_id or image_id",
-    )
-    parser.add_argument(
-        "--replicates",
-        type=int,
-        help="number of resamples, 39 or more; 0 for none (2000, or as many as a study's table says)",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
+    number("--seed", default=0, help="seed of the resampling (%(default)s)")
     several("--method", dest="methods", metavar="NAME", help="only these methods")
     several("--dataset", dest="datasets", metavar="NAME", help="only these data sets")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FOLDER",
-        help="also write evaluate.html (one page), metrics.csv (full precision) and figures to FOLDER",
-    )
+    add("--out", type=Path, metavar="FOLDER", help="also write evaluate.html, metrics.csv (full precision) and figures")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -260,18 +177,14 @@ def run(options: argparse.Namespace) -> int:
         options.refuse("the following arguments are required: PREDICTIONS, or --expect ACCURACY AUROC")
     evaluation = evaluate(**{name: getattr(options, name) for name in inspect.signature(evaluate).parameters})
     told = report.evaluation_report(evaluation)
-    if options.all:
-        for text in printed.everything(told):
-            print(text)
-    else:
-        for line in printed.first(told):
-            # On a terminal, what a line says is green where it is good, and red where it is not.
-            if line.kind and isinstance(sys.stdout, EscapedStdout):
-                print(line.text[: line.start], end="")
-                sys.stdout.paint(line.text[line.start :], line.kind)
-                print()
-            else:
-                print(line.text)
+    for line in map(printed.ScreenLine, printed.everything(told)) if options.all else printed.first(told):
+        # On a terminal, what a line says is green where it is good, and red where it is not.
+        if line.kind and isinstance(sys.stdout, EscapedStdout):
+            print(line.text[: line.start], end="")
+            sys.stdout.paint(line.text[line.start :], line.kind)
+            print()
+        else:
+            print(line.text)
     if options.out is not None:
         written = files.write(evaluation, told, options.out)
         print(f"wrote {options.out}: {', '.join(written)}")

@@ -22,10 +22,9 @@ SCHEMA = {
 def answer_sets(
     parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], by: Sequence[str], miss: float
 ) -> pl.DataFrame:
-    """Return threshold, coverage with its interval, size and counts of all sets, and of each group.
+    """Return threshold, coverage with its interval, size and counts of all sets, and of each group of `by`.
 
-    A set may miss the right choice with the probability `miss`; the answers of `choosers`, one per part, choose its
-    threshold.
+    A set may miss the right choice with the probability `miss`; the answers of `choosers` choose its threshold.
     """
     if not 0.0 < miss < 1.0:
         raise ConfigError(f"--miss {miss:g}: expected a number between 0 and 1, such as .1.")

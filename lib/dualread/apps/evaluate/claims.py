@@ -1,19 +1,18 @@
 """Tables of claims: what is known per report, with all claims, and with those that a certified filter keeps."""
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from functools import partial
+from itertools import product, zip_longest
 
 import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.thresholds import ThresholdOptions, same_method
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chosen, same_method
 from dualread.data.tables.contract import REPORT
-from dualread.errors import ConfigError, DataError, UndefinedMetricError
+from dualread.errors import ConfigError, DataError
 from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates
 from dualread.evaluation.columns import numbered
-from dualread.evaluation.statistics.clusters import in_unit
-from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
 
 SCHEMA = {
     **dict.fromkeys(("dataset", "method", "loss"), pl.String),
@@ -31,8 +30,7 @@ def claim_filters(
 ) -> pl.DataFrame | None:
     """Return a row for each method and loss with all claims, and with those of each target's certified filter.
 
-    The columns are those of `SCHEMA`: `claim_filter.RATES` with their intervals. None if the rows are no claims.
-    `choosers` are the claims that choose for each part; there are none without a target risk.
+    None if the rows are no claims. `choosers` are the claims that choose for each part; without a target risk, none.
     """
     for cells, chooser in zip(parts, choosers, strict=False):
         if cells.has_claims != chooser.has_claims:
@@ -47,60 +45,45 @@ def claim_filters(
     rows = []
     for cells, chooser in zip_longest(parts, choosers):
         for method in cells.methods:
-            judged_on = claims_of(cells, method)
-            rows += [_row(cells, method, judged_on, loss, 0.0) for loss in LOSSES]
-            rows += [] if chooser is None else _certified(cells, chooser, method, judged_on, options)
+            claims = claims_of(cells, method)
+            place = {"dataset": cells.dataset, "method": method, **_sizes(claims), "n": len(claims.report)}
+            for loss in LOSSES:  # all claims are kept, of these reports and of others
+                certain = dict.fromkeys(f"{name}_{end}" for name in ("kept", "none_kept") for end in ("low", "high"))
+                rows.append(
+                    place | {"loss": loss, "threshold": 0.0} | filter_rates(claims, loss, threshold=0.0) | certain
+                )
+            rows += [] if chooser is None else _certified(cells, chooser, method, claims, options, place)
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
 def _certified(
-    cells: EvaluationData, chooser: EvaluationData, method: str, judged_on: LabeledClaims, options: ThresholdOptions
+    cells: EvaluationData,
+    chooser: EvaluationData,
+    method: str,
+    claims: LabeledClaims,
+    options: ThresholdOptions,
+    place: dict,
 ) -> Iterator[dict]:
-    same = same_method(chooser, method, cells)
-    chosen_on = claims_of(chooser, same)
-    for data, claims in ((chooser, chosen_on), (cells, judged_on)):
-        if options.max_reports is not None and (n := _most_reports(claims)) > options.max_reports:
+    chosen_on = claims_of(chooser, same_method(chooser, method, cells))
+    for data, known in ((chooser, chosen_on), (cells, claims)):
+        if options.max_reports is not None and (n := _most_reports(known)) > options.max_reports:
             raise DataError(
                 f"{data.source}: a {data.unit} has {n} reports, and --max-reports says that none has more than"
                 f" {options.max_reports}. Give the largest number that one {data.unit} of this source can have."
             )
-    limits = {name: getattr(options, name) for name in ("delta", "share_delta", "max_reports")}
-    like = {"calibration_reports": chosen_on.n_reports, "calibration_clusters": int(chosen_on.cluster.max()) + 1}
+    like = {name.replace("n_", "calibration_"): n for name, n in _sizes(chosen_on).items()}
+    like |= {name: getattr(options, name) for name in ("delta", "share_delta", "max_reports")}
     like["calibration_max_reports"] = _most_reports(chosen_on)
-    for risk in options.target_risks:
-        for loss in LOSSES:
-            cut: float | str = WITHOUT_PROBABILITIES
-            try:
-                if method not in cells.ranked and same not in chooser.ranked:
-                    how = {"target_risk": risk, "delta": options.level, "max_reports": options.max_reports}
-                    cut = certified_filter(chosen_on, loss, **how)
-            except UndefinedMetricError as error:
-                cut = f"{in_unit(str(error), chooser.unit)}"
-            yield _row(cells, method, judged_on, loss, cut, risk) | limits | like
+    for risk, loss in product(options.target_risks, LOSSES):
+        how = {"target_risk": risk, "delta": options.level, "max_reports": options.max_reports}
+        cut = chosen(cells, chooser, method, partial(certified_filter, chosen_on, loss, **how))
+        rates = {"reason": cut} if isinstance(cut, str) else filter_rates(claims, loss, threshold=cut)
+        threshold = None if isinstance(cut, str) else cut
+        yield {**place, "target_risk": risk, "loss": loss, "threshold": threshold, **rates, **like}
 
 
-def _row(
-    cells: EvaluationData,
-    method: str,
-    claims: LabeledClaims,
-    loss: str,
-    cut: float | str,
-    target_risk: float | None = None,
-) -> dict:
-    row = {
-        "target_risk": target_risk,
-        "dataset": cells.dataset,
-        "method": method,
-        "loss": loss,
-        "n": len(claims.report),
-    }
-    row |= {"n_reports": claims.n_reports, "n_clusters": int(claims.cluster.max()) + 1}
-    if isinstance(cut, str):
-        return row | {"reason": cut}
-    rates = filter_rates(claims, loss, threshold=cut)
-    if target_risk is None:  # all claims are kept, of these reports and of others
-        rates |= dict.fromkeys(f"{name}_{end}" for name in ("kept", "none_kept") for end in ("low", "high"))
-    return row | {"threshold": cut} | rates
+def _sizes(claims: LabeledClaims) -> dict[str, int]:
+    return {"n_reports": claims.n_reports, "n_clusters": int(claims.cluster.max()) + 1}
 
 
 def claims_of(cells: EvaluationData, method: str) -> LabeledClaims:

@@ -50,7 +50,8 @@ def donor_rows(pairs: CheckedTable, answers: pl.DataFrame, table: CheckedTable, 
             f" {question!r}, method {method!r}. Add the answers or drop the pairs."
         )
     donors = donors.join(answers.select(*KEY, source_cluster_id="cluster_id"), on=KEY, how="left", validate="1:1")
-    plain = with_spelling(with_spelling(donors, "source_cluster_id", "source"), "donor_cluster_id", "donor").sort("row")
+    sides = {side: plain_ids(pl.col(f"{side}_cluster_id")) for side in ("source", "donor")}
+    plain = donors.with_columns(**sides).sort("row")
     source, donor = pl.col("source"), pl.col("donor")
     same = plain.filter((source == donor) | source.str.ends_with("/" + donor) | donor.str.ends_with("/" + source))
     if cluster == IMAGE and len(same):  # two images of one patient may be a pair, but never one image
@@ -77,13 +78,15 @@ def refuse_twice(table: CheckedTable, frame: pl.DataFrame) -> None:
 
 def _refuse_spelled_otherwise(pairs: CheckedTable, column: str, ids: pl.Series, known: pl.Series) -> None:
     """Refuse ids that are those of the answers but for their spelling: 7 here and 007 there would be two."""
-    others, names = pl.DataFrame({"id": ids.unique()}), pl.DataFrame({"known": known.unique()})
-    others = others.join(names, left_on="id", right_on="known", how="anti")
-    alike = with_spelling(others, "id").join(with_spelling(names, "known"), on="plain").sort("id", "known")
+    spelled = [
+        pl.DataFrame({"id": names.unique()}).with_columns(plain=plain_ids(pl.col("id"))) for names in (ids, known)
+    ]
+    others = spelled[0].join(spelled[1], on="id", how="anti")
+    alike = others.join(spelled[1], on="plain", suffix="_known").sort("id", "id_known")
     if len(alike):
         raise pairs.error(
-            f"{pairs.column(column)} is {alike['id'][0]!r} where the answers have {alike['known'][0]!r}. These count as"
-            " two. Write the ids of both tables in the same way, as text."
+            f"{pairs.column(column)} is {alike['id'][0]!r} where the answers have {alike['id_known'][0]!r}. These count"
+            " as two. Write the ids of both tables in the same way, as text."
         )
 
 
@@ -102,10 +105,9 @@ def _refuse_same_gold(pairs: CheckedTable, donors: pl.DataFrame, answers: pl.Dat
             rows = rows.join(known, left_on=["question_key", "donor_cluster_id"], right_on=place, how="left")
         same = pl.col("golds").list.set_intersection("golds_source").list.len() > 0
         problems.append((rows.filter(same), "the gold answer on the donor's image is that of the question"))
-    if "canonical_answer" in columns and "canonical_answer" in donors.columns:
-        equal = pl.col("canonical_answer") == pl.col("canonical_answer_source")
-        same = pl.col("correct") & pl.col("correct_source") & equal
-        problems.append((rows.filter(same), "one answer is marked as right on both images"))
+    equal = pl.col("canonical_answer") == pl.col("canonical_answer_source")
+    same = pl.col("correct") & pl.col("correct_source") & equal
+    problems.append((rows.filter(same), "one answer is marked as right on both images"))
     for wrong, problem in problems:
         if len(wrong):
             row, question = wrong.sort("row").select("row", "sample_id").row(0)
@@ -114,8 +116,3 @@ def _refuse_same_gold(pairs: CheckedTable, donors: pl.DataFrame, answers: pl.Dat
                 f" {question!r}: {problem}. CCG-AUC needs an image on which the same question has another gold answer."
                 " Drop these pairs."
             )
-
-
-def with_spelling(frame: pl.DataFrame, column: str, name: str = "plain") -> pl.DataFrame:
-    """Return the rows with a column of ids in which what tables change does not count (`plain_ids`)."""
-    return frame.with_columns(plain_ids(pl.col(column)).alias(name))

@@ -28,6 +28,7 @@ from dualread.schema.metrics import ENOUGH_REPLICATES, FEWEST_REPLICATES
 
 REPLICATES = 2_000
 _LEVEL = 0.05
+_SHOWN = 8  # columns that a sentence names
 
 
 class Evaluation(Results):
@@ -143,7 +144,7 @@ def evaluate(
         max_per_image=max_per_image,
         max_reports=max_reports,
     )
-    read = read_tables(
+    tables = read_tables(
         predictions,
         pairs,
         calibration,
@@ -160,10 +161,11 @@ def evaluate(
         LogOptions(log_format=log_format, score=score, stated_scale=stated_scale),
         {"method": tuple(methods), "dataset": tuple(datasets)},
     )
-    replicates = _replicates(read.answers) if replicates is None else replicates
-    parts = evaluation_data(read.answers, read.pairs, cluster=cluster, by=by, choices=choices)
+    answers = tables["predictions"]
+    replicates = _replicates(answers) if replicates is None else replicates
+    parts = evaluation_data(answers, tables.get("pairs"), cluster=cluster, by=by, choices=choices)
     further = {"cluster": cluster, "by": by if targets else (), "choices": choices}
-    calibrated = [] if read.calibration is None else evaluation_data(read.calibration, **further)
+    calibrated = evaluation_data(tables["calibration"], **further) if "calibration" in tables else []
     choosers = [chooser_of(cells, calibrated) for cells in parts if calibrated]
     warnings = [text for cells in (*parts, *calibrated) for text in cells.warnings]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
@@ -182,9 +184,9 @@ def evaluate(
         differences=compared,
         thresholds=thresholds(parts, choosers, wanted) if targets else None,
         warnings=warnings,
-        unused=read.unused(),
-        notes=read.notes(),
-        left_out=read.left_out(),
+        unused=[text for table in tables.values() for text in _unused(table)],
+        notes=[f"{table.source}: {note}" for table in tables.values() for note in table.notes],
+        left_out={f"{table.source}: {why}": n for table in tables.values() for why, n in table.left_out.items()},
         parts=parts,
         replicates=replicates,
         seed=seed,
@@ -204,6 +206,13 @@ def _replicates(answers: CheckedTable) -> int:
     few = texts.cast(pl.Int64).is_between(1, FEWEST_REPLICATES - 1)
     answers.refuse("replicates", few, texts, f"expected {ENOUGH_REPLICATES}")
     return int(texts[0])
+
+
+def _unused(table: CheckedTable) -> Iterator[str]:
+    """Yield a sentence that names columns that are not used."""
+    if n := len(table.unused):
+        more = ", ..." if n > _SHOWN else ""
+        yield f"{table.source}: {n} column{'s' if n > 1 else ''} not used: {', '.join(table.unused[:_SHOWN])}{more}"
 
 
 def _too_few_resamples(differences: pl.DataFrame, replicates: int) -> Iterator[str]:

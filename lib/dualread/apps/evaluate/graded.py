@@ -22,10 +22,10 @@ _MOST_COMMON, _LONGEST = 10, 16  # pairs, and characters of an answer, that are 
 def graded_columns(table: CheckedTable, prefix: str) -> list[pl.Series]:
     """Return what is known of the answers: canonical_answer, golds, correct, and the texts themselves."""
     answer, reference, correct = (f"{prefix}{name}" for name in ("answer", "reference_answer", "correct"))
-    columns = []
+    columns = [pl.Series("canonical_answer", [None] * len(table.frame), pl.String)]
     if table.has(answer):
         forms = mapped_texts(table.frame[answer], canonical).replace("", None)
-        columns += [forms.alias("canonical_answer"), table.frame[answer].alias("answer")]
+        columns = [forms.alias("canonical_answer"), table.frame[answer].alias("answer")]
     if table.has(reference):
         rows = table.frame.select(k=pl.int_range(pl.len()), text=reference)
         items = rows.explode("text").with_columns(golds=mapped_texts(rows["text"].explode(), canonical))

@@ -41,10 +41,11 @@ class CheckedTable(RawTable):
     """A table with the declared columns that it has, each with its type, and int64 `row`; references are lists.
 
     Each row of `frame` has `confidence`, and `is_score` says whether it is one of which only the order counts.
-    `user_names` is {declared name: name in the file}, where the user said so.
+    `user_names` is {declared name: name in the file}, where the user said so; `unused` are columns that are not read.
     """
 
     user_names: Mapping[str, str] = field(default_factory=dict)
+    unused: Sequence[str] = ()
 
     def has(self, *names: str) -> bool:
         """Whether the table has all of these columns."""
@@ -99,13 +100,13 @@ def checked(
     options, is_answers = read.options, read.declared is ANSWERS
     has_claims = claims is not None and options.has_claims(table.columns)
     prefix = "" if is_answers else "donor_"
-    unread = [column for column in table.columns if column not in read]
     typed = [column for column in read.declared if has_claims or column.name not in (CLAIM, *OF_CLAIMS)]
-    known = [column.name for column in typed]
+    known = {column.name for column in typed}
     if table.rows.is_empty():
         raise DataError(f"{table.source}: has no rows. Found the columns {', '.join(table.columns[:20]) or 'none'}.")
-    _refuse_misspelled(table, unread, {*known, *(() if claims is None else [CLAIM])} - {*options.columns})
-    answers = CheckedTable(**{**vars(table), "frame": _renamed(table, read.names, options), "user_names": read.names})
+    _refuse_misspelled(table, read, {*known, *(() if claims is None else [CLAIM])})
+    own = {"frame": _renamed(table, read.names, options), "user_names": read.names}
+    answers = CheckedTable(**{**vars(table), **own, "unused": read.unused(table.columns)})
     if options.missing:
         texts = pl.selectors.string() - pl.selectors.by_name("question", require_all=False)
         answers = answers.with_column(texts.replace(dict.fromkeys(options.missing)))
@@ -137,11 +138,12 @@ def checked(
     return answers
 
 
-def _refuse_misspelled(table: RawTable, unread: Sequence[str], known: Set[str]) -> None:
+def _refuse_misspelled(table: RawTable, read: ColumnsRead, known: Set[str]) -> None:
     """Refuse a column that is a declared one but for case, spaces and signs: it would be ignored by mistake."""
-    plain = {re.sub("[^a-z]", "", name): name for name in sorted(known - {*table.columns})}
-    for column in unread:
-        if (name := plain.get(re.sub("[^a-z]", "", column.lower()))) is not None:
+    others = sorted(known - {*read.options.columns} - {*table.columns})
+    plain = {re.sub("[^a-z]", "", name): name for name in others}
+    for column in table.columns:
+        if column not in read and (name := plain.get(re.sub("[^a-z]", "", column.lower()))) is not None:
             raise DataError(
                 f"{table.source}: column {column!r} would be ignored. Did you mean {name!r}? Rename it, or say so:"
                 f" --columns {name}={column!r}."
@@ -168,16 +170,13 @@ def _renamed(table: RawTable, names: Mapping[str, str], options: TableOptions) -
 
 def _one_row_per_method(table: CheckedTable) -> CheckedTable:
     """Return a table with a column per method as one with a row per method."""
-    # An empty column is none, unless no row has an answer: then no method can have a confidence in any.
     wide = [name for name in table.frame.columns if name.startswith((WIDE, WIDE_SCORE))]
     if table.has("confidence") or table.has("score") or table.has("method") or not wide:
         return table
+    # An empty column is none, unless no row has an answer: then no method can have a confidence in any.
     nothing_answered = table.has("answer") and not _has_answer(table.frame["answer"]).any()
-    filled = [
-        name
-        for name in wide
-        if table.frame[name].null_count() < len(table.frame) or (nothing_answered and name.startswith(WIDE))
-    ]
+    empty = {name for name in wide if table.frame[name].null_count() == len(table.frame)}
+    filled = [name for name in wide if name not in empty or (nothing_answered and name.startswith(WIDE))]
     if not filled:
         raise table.error(f"columns {', '.join(wide)} are empty. Expected the confidences of a method in each.")
     rest, parts = table.frame.drop(wide), []
@@ -185,8 +184,8 @@ def _one_row_per_method(table: CheckedTable) -> CheckedTable:
         kind, _, method = name.partition("_")
         parts.append(rest.with_columns(table.frame[name].cast(pl.String).alias(kind), method=pl.lit(method)))
     notes = [f"each column confidence_NAME or score_NAME is a method: {', '.join(filled)}"]
-    if empty := sorted({*wide} - {*filled}):
-        notes.append(f"left out: {', '.join(empty)} (no value in any row)")
+    if left_out := sorted({*wide} - {*filled}):
+        notes.append(f"left out: {', '.join(left_out)} (no value in any row)")
     return replace(table, frame=pl.concat(parts, how="diagonal"), notes=(*table.notes, *notes))
 
 
@@ -330,20 +329,19 @@ def _with_options(table: CheckedTable, options: Sequence[str], prefix: str) -> C
     choices = columns[0].to_list() if columns[0].dtype == pl.List else list(zip(*texts, strict=True))
     choices = [[text or "" for text in row or ()] for row in choices]
 
-    def option_text(text: str | None, options: Sequence[str]) -> str | None:
-        place = None if text is None else option_of(text, options)
+    def option_text(text: str, options: Sequence[str]) -> str | None:
+        place = option_of(text, options)
         return None if place is None else options[place]
 
     answer, reference = f"{prefix}answer", f"{prefix}reference_answer"
     if table.has(answer):
         rows = zip(table.frame[answer], choices, strict=True)
-        answers = [option_text(text, texts) or text for text, texts in rows]
+        answers = [text and (option_text(text, texts) or text) for text, texts in rows]
         table = table.with_column(pl.Series(answer, answers, dtype=pl.String))
     if table.has(reference):
         rows = zip(table.frame[reference].to_list(), choices, strict=True)
         references = [[option_text(item, texts) for item in items or ()] for items, texts in rows]
-        nameless = pl.Series([None in items for items in references], dtype=pl.Boolean)
-        shown = table.frame[reference].list.join(" | ")
+        nameless, shown = pl.Series([None in items for items in references]), table.frame[reference].list.join(" | ")
         table.refuse(reference, nameless, shown, "expected the text or the letter of one of the row's options")
         table = table.with_column(pl.Series(reference, references, dtype=pl.List(pl.String)))
     return table
