@@ -2,8 +2,7 @@
 
 Here are the arguments. Those that `evaluation.evaluate` takes have the names of its parameters; it says what each does.
 The road: `tables` reads, `evaluation_data` joins, `metrics`, `thresholds` and others compute `results`, `report` says
-what they mean, `printed` prints it, and `files` writes it. Heavy imports are inside `run`, so that the program starts
-fast.
+what they mean, `printed` prints it, `files` writes it. Heavy imports are inside `run`, so that the program starts fast.
 """
 
 import argparse
@@ -75,22 +74,15 @@ gold answer is different:
   method, dataset   needed if PREDICTIONS has several of them
 
 --by gives every metric of groups of answers, the values of a column: intervals that hold for all groups together, the
-worst group, and differences to the rest. Rows without a value are counted, and in no group.
+worst group, and differences to the rest. --compare gives the difference between methods on the same images: interval,
+p-value, and p-value after Holm's adjustment. If the methods were trained, other seeds may differ otherwise.
 
---choices gives answer sets of questions with choices, such as yes and no: all choices that are likely enough for the
-right one to be among them, but with a probability of --miss. The calibration answers choose how likely that is.
-
---compare prints the difference between methods on the same images: interval, p-value, and p-value after Holm's
-adjustment. It holds for these answers: if the methods were trained, other seeds may differ otherwise. --target-risk
-finds the smallest confidence at which the error rate is low enough: once among the calibration answers (empirical), and
-once for new images from the same source, wrongly with a probability of at most delta (certified; it needs more
-answers). Nothing is certified for images from another source. Each certified threshold holds by itself: if you choose
-the best of K methods, or of K target risks, by what is certified for it, give --share-delta K. --expect says how many
-calibration images it takes, before you collect any.
-
-Of claims, it also finds a filter: the smallest confidence of the claims of a report that may be kept. The loss of a
-report is the share of unsupported claims among those that are kept, or 1 if any is. Its mean over new reports is at
-most the target risk, wrongly with a probability of at most delta.
+--target-risk finds the smallest confidence at which the error rate is low enough: once among the calibration answers
+(empirical), and once for new images from the same source, wrongly with a probability of at most delta (certified; it
+needs more answers, and --expect says how many). If you choose the best of K methods, or of K target risks, by what is
+certified for it, give --share-delta K. Of claims, it also finds the smallest confidence of the claims of a report that
+may be kept. --choices gives answer sets of questions with choices: all that are likely enough for the right one to be
+among them, but with a probability of --miss. The calibration answers choose how likely that is.
 
 For example, predictions.csv and pairs.csv:
 
@@ -105,7 +97,6 @@ For example, predictions.csv and pairs.csv:
   dualread evaluate predictions.csv --pairs pairs.csv --out mine
   dualread evaluate test.csv --compare ours baseline
   dualread evaluate test.csv --target-risk .1 --calibration validation.csv
-  dualread evaluate claims.csv --target-risk .1 --calibration claims_validation.csv
   dualread evaluate --expect .75 .8 --per-image 3 --target-risk .1 .2
   dualread evaluate mine.csv --columns confidence=p_true correct=label
   dualread evaluate lesions.eval --from inspect --score match
@@ -114,7 +105,6 @@ A study writes such tables of each of its runs to results/<study>/answers. They 
 
   answers=results/embedded/answers/qwen3-vl-tiny/rlvr/17
   dualread evaluate $answers/answers.parquet --pairs $answers/pairs.parquet --method dualread rlvr --compare dualread
-  dualread evaluate $answers/answers.parquet --target-risk .1 --calibration $answers/validation.parquet
 """
 
 

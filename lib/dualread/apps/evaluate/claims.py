@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import product, zip_longest
+from itertools import product
 
 import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.thresholds import ThresholdOptions, chosen, same_method
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chosen, largest_image, same_method
 from dualread.data.tables.contract import REPORT
 from dualread.errors import ConfigError, DataError
 from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates
@@ -25,16 +25,14 @@ SCHEMA = {
 }
 
 
-def claim_filters(
-    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], options: ThresholdOptions
-) -> pl.DataFrame | None:
+def claim_filters(parts: Sequence[EvaluationData], options: ThresholdOptions) -> pl.DataFrame | None:
     """Return a row for each method and loss with all claims, and with those of each target's certified filter.
 
-    None if the rows are no claims. `choosers` are the claims that choose for each part; without a target risk, none.
+    None if the rows are no claims.
     """
-    for cells, chooser in zip(parts, choosers, strict=False):
-        if cells.has_claims != chooser.has_claims:
-            lacks, has = sorted((cells, chooser), key=lambda data: data.has_claims)
+    for cells in parts if options.target_risks else ():
+        if cells.chooser and cells.has_claims != cells.chooser.has_claims:
+            lacks, has = sorted((cells, cells.chooser), key=lambda data: data.has_claims)
             raise DataError(
                 f"{lacks.source}: no column 'claim', which {has.source} has. Give it in both, or in neither."
             )
@@ -43,27 +41,28 @@ def claim_filters(
             raise ConfigError("--max-reports: needs a table of claims, which has a column 'claim'.")
         return None
     rows = []
-    for cells, chooser in zip_longest(parts, choosers):
+    certain = dict.fromkeys(f"{name}_{end}" for name in ("kept", "none_kept") for end in ("low", "high"))
+    for cells in parts:
         for method in cells.methods:
             claims = claims_of(cells, method)
             place = {"dataset": cells.dataset, "method": method, **_sizes(claims), "n": len(claims.report)}
             for loss in LOSSES:  # all claims are kept, of these reports and of others
-                certain = dict.fromkeys(f"{name}_{end}" for name in ("kept", "none_kept") for end in ("low", "high"))
                 rows.append(
                     place | {"loss": loss, "threshold": 0.0} | filter_rates(claims, loss, threshold=0.0) | certain
                 )
-            rows += [] if chooser is None else _certified(cells, chooser, method, claims, options, place)
+            if cells.chooser and options.target_risks:
+                rows += _certified(cells, cells.chooser, claims, options, place)
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
 def _certified(
     cells: EvaluationData,
     chooser: EvaluationData,
-    method: str,
     claims: LabeledClaims,
     options: ThresholdOptions,
     place: dict,
 ) -> Iterator[dict]:
+    method = place["method"]
     chosen_on = claims_of(chooser, same_method(chooser, method, cells))
     for data, known in ((chooser, chosen_on), (cells, claims)):
         if options.max_reports is not None and (n := _most_reports(known)) > options.max_reports:
@@ -99,14 +98,21 @@ def _most_reports(claims: LabeledClaims) -> int:
     return int(np.bincount(claims.cluster_of_reports()).max())
 
 
-def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
-    """Yield a warning if an evaluated cluster has more reports than those that chose the filter."""
-    if not (cells.has_claims and chooser.has_claims):
+def doubts(cells: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
+    """Yield warnings if an evaluated image has more answers, or a cluster more reports, than those that chose."""
+    if (chooser := cells.chooser) is None:
         return
-    most, n = (max(_most_reports(claims_of(data, method)) for method in data.methods) for data in (chooser, cells))
-    if options.max_reports is None and n > most:
+    (image, n), (_, most) = largest_image(cells), largest_image(chooser)
+    assumed = "assume that no new one has more than these; state the largest number that is possible with"
+    if options.max_per_image is None and n > most:
         yield (
-            f"warning: a {cells.unit} of {cells.source} has {n} reports, more than any of {chooser.source} ({most})."
-            " Certified filters assume that no new one has more than these; state the largest number that is possible"
-            " with --max-reports."
+            f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
+            f" ({most}). Certified thresholds {assumed} --max-per-image."
         )
+    if cells.has_claims and chooser.has_claims and options.max_reports is None:
+        n, most = (max(_most_reports(claims_of(data, name)) for name in data.methods) for data in (cells, chooser))
+        if n > most:
+            yield (
+                f"warning: a {cells.unit} of {cells.source} has {n} reports, more than any of {chooser.source}"
+                f" ({most}). Certified filters {assumed} --max-reports."
+            )

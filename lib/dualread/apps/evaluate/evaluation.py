@@ -1,6 +1,7 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 from unicodedata import normalize
@@ -8,8 +9,7 @@ from unicodedata import normalize
 import polars as pl
 
 from dualread.apps.evaluate.answer_sets import answer_sets
-from dualread.apps.evaluate.claims import claim_filters
-from dualread.apps.evaluate.claims import doubts as doubts_of_filters
+from dualread.apps.evaluate.claims import claim_filters, doubts
 from dualread.apps.evaluate.evaluation_data import evaluation_data
 from dualread.apps.evaluate.log import LogOptions
 from dualread.apps.evaluate.metrics import differences, measure
@@ -18,7 +18,7 @@ from dualread.apps.evaluate.report import evaluation_report
 from dualread.apps.evaluate.results import Results
 from dualread.apps.evaluate.subgroups import groups_of
 from dualread.apps.evaluate.tables import read_tables
-from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, overlaps, thresholds
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, overlaps, thresholds
 from dualread.data.tables.checks import CheckedTable
 from dualread.data.tables.contract import TableOptions
 from dualread.errors import ConfigError, printable
@@ -137,37 +137,25 @@ def evaluate(
             "--target-risk and --calibration: give both, or --choices and --calibration. The calibration answers choose"
             " the threshold; they must not be those on which the confidence was fitted."
         )
-    wanted = ThresholdOptions(
-        target_risks=targets,
-        delta=delta,
-        share_delta=share_delta,
-        max_per_image=max_per_image,
-        max_reports=max_reports,
-    )
+    limits = {"delta": delta, "share_delta": share_delta, "max_per_image": max_per_image, "max_reports": max_reports}
+    wanted = ThresholdOptions(target_risks=targets, **limits)
+    missing = [missing] if isinstance(missing, str) else missing
+    columns_kept = {"columns": columns, "cluster": cluster, "by": by, "choices": choices or {}, "options": options}
     tables = read_tables(
-        predictions,
-        pairs,
-        calibration,
-        TableOptions(
-            columns=columns,
-            cluster=cluster,
-            by=by,
-            choices=choices or {},
-            alternatives=alternatives,
-            options=options,
-            missing=[missing] if isinstance(missing, str) else missing,
-            decimal=decimal,
-        ),
+        {"predictions": predictions, "pairs": pairs, "calibration": calibration},
+        TableOptions(**columns_kept, alternatives=alternatives, missing=missing, decimal=decimal),
         LogOptions(log_format=log_format, score=score, stated_scale=stated_scale),
-        {"method": tuple(methods), "dataset": tuple(datasets)},
+        {"method": methods, "dataset": datasets},
     )
     answers = tables["predictions"]
     replicates = _replicates(answers) if replicates is None else replicates
     parts = evaluation_data(answers, tables.get("pairs"), cluster=cluster, by=by, choices=choices)
-    further = {"cluster": cluster, "by": by if targets else (), "choices": choices}
-    calibrated = evaluation_data(tables["calibration"], **further) if "calibration" in tables else []
-    choosers = [chooser_of(cells, calibrated) for cells in parts if calibrated]
-    warnings = [text for cells in (*parts, *calibrated) for text in cells.warnings]
+    warnings = [text for cells in parts for text in cells.warnings]
+    if "calibration" in tables:
+        of_groups = by if targets else ()
+        calibrated = evaluation_data(tables["calibration"], cluster=cluster, by=of_groups, choices=choices)
+        parts = [replace(cells, chooser=chooser_of(cells, calibrated)) for cells in parts]
+        warnings += [text for cells in calibrated for text in cells.warnings]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     compared = None
     if compare:
@@ -176,13 +164,12 @@ def evaluate(
         )
         compared = pl.concat(frames)
         warnings += [*chain(*doubted), *_too_few_resamples(compared, replicates)]
-    for cells, chooser in zip(parts, choosers, strict=False):
-        warnings += overlaps(cells, chooser)
-        warnings += [*doubts(cells, chooser, wanted), *doubts_of_filters(cells, chooser, wanted)] if targets else []
+    for cells in parts:
+        warnings += [*overlaps(cells), *(doubts(cells, wanted) if targets else ())]
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,
-        thresholds=thresholds(parts, choosers, wanted) if targets else None,
+        thresholds=thresholds(parts, wanted) if targets else None,
         warnings=warnings,
         unused=[text for table in tables.values() for text in _unused(table)],
         notes=[f"{table.source}: {note}" for table in tables.values() for note in table.notes],
@@ -190,9 +177,9 @@ def evaluate(
         parts=parts,
         replicates=replicates,
         seed=seed,
-        answer_sets=answer_sets(parts, choosers, by, miss) if choices else None,
-        groups=groups_of(parts, choosers, by, wanted, replicates=replicates, seed=seed) if by else None,
-        claim_filter=claim_filters(parts, choosers if targets else [], wanted),
+        answer_sets=answer_sets(parts, by, miss) if choices else None,
+        groups=groups_of(parts, by, wanted, replicates=replicates, seed=seed) if by else None,
+        claim_filter=claim_filters(parts, wanted),
     )
 
 

@@ -37,6 +37,7 @@ class EvaluationData:
     ranked: frozenset[str] = frozenset()
     # The names from which the resamples are drawn, if the table comes from a study.
     resamples: tuple[str, ...] | None = None
+    chooser: "EvaluationData | None" = None  # the calibration answers that choose its thresholds
     confidence: str | None = None  # the name that the column of confidences has in the user's table
     warnings: tuple[str, ...] = ()  # sentences about names and grades that contradict each other
     # One row per answer and per donor answer: table, method, sample_id, row, answer, reference_answer, confidence,
@@ -102,16 +103,18 @@ def evaluation_data(
     for name in names:
         if pairs is not None and answers.frame[name].n_unique() > 1:
             pairs.need(name, f"because {answers.source} has several values of it")
-    places = answers.frame.select(names).unique().sort(names).rows() if names else [()]
+    places: list[tuple[str, ...]] = answers.frame.select(names).unique().sort(names).rows() if names else [()]
     kept = [*(label.name for label in labels), *([REPORT] if answers.has(CLAIM) else [])]
     data_sets = []
     for place in places:
-        here = [table and _rows_of(table, dict(zip(names, place, strict=True))) for table in (answers, pairs)]
-        data = _of_data_set(*here, cluster, kept)
-        dataset = place[0] if names and len({first for first, *_ in places}) == len(places) else "/".join(place)
-        studies = set(here[0].frame["study"]) if answers.has("study") and len(names) == 2 else set()
+        names_here = dict(zip(names, place, strict=True))
+        answers_here, pairs_here = _rows_of(answers, names_here), pairs and _rows_of(pairs, names_here)
+        is_clear = len({name[:1] for name in places}) == len(places)
+        dataset = "/".join(place[:1] if is_clear else place) if names else None
+        studies = set(answers_here.frame["study"]) if answers.has("study") and len(names) == 2 else set()
         resamples = (*studies, *place) if len(studies) == 1 else None
-        data_sets.append(replace(data, dataset=dataset if names else None, resamples=resamples))
+        data = _of_data_set(answers_here, pairs_here, cluster, kept)
+        data_sets.append(replace(data, dataset=dataset, resamples=resamples))
     n_read = sum(len(data.graded.filter(table="pairs")) for data in data_sets)
     if pairs is not None and (n := len(pairs.frame) - n_read):
         raise pairs.error(f"{n} pairs belong to a data set of which {answers.source} has no answers.")

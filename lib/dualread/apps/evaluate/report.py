@@ -202,7 +202,8 @@ def _forests(
         rows[NATURAL_CCG_AUC.name]["short"] = " and ".join(few) or None
         estimates += [row for row in rows.values() if row["reason"] != NO_PAIRS]
     place = {"study": Path(cells.source).name, "backbone": "", "dataset": cells.dataset or ""}
-    shown = {"": list(rows_of(estimates, [], {method: method for method in cells.methods}, **place))}
+    methods = rows_of(estimates, [], {method: method for method in cells.methods}, limit=None, **place)
+    shown = {"": list(methods)}
     if results.groups is not None:
         labels = {method: f"{method}: " if len(cells.methods) > 1 else "" for method in cells.methods}
         for (column,), rows in cells.rows_of(results.groups.metrics).group_by("by", maintain_order=True):

@@ -1,6 +1,6 @@
 """The tables of a report on one data set: every metric, the counts behind them, and what was asked for."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -29,20 +29,15 @@ _OF_GROUPS = (ACCURACY.name, AUROC.name, ECE.name, NATURAL_CCG_AUC.name)
 
 def _table(
     caption: str,
-    rows: Iterable[Row],
-    columns: Mapping[str, str | Callable[[Row], Cell]],
-    remark: Callable[[Row], str | None] | None = lambda row: row["reason"],
+    rows: Sequence[Row],
+    columns: Sequence[tuple[str, str | Callable[[Row], Cell]]],
+    remark: str | None = "reason",
     **more: Any,
 ) -> ReportTable:
-    """Return a table of the rows of a frame; under each head is a column of the frame, or what a function gives."""
-    rows = list(rows)
-    return ReportTable(
-        caption=caption,
-        columns=tuple(columns),
-        rows=[tuple(row[cell] if isinstance(cell, str) else cell(row) for cell in columns.values()) for row in rows],
-        remarks=[remark(row) or "" for row in rows] if remark else (),
-        **more,
-    )
+    """Return a table of the rows of a frame; under each head, and as remark, is a column, or what a function gives."""
+    cells = [tuple(row[cell] if isinstance(cell, str) else cell(row) for _, cell in columns) for row in rows]
+    remarks = [row[remark] or "" for row in rows] if remark else ()
+    return ReportTable(caption=caption, columns=[head for head, _ in columns], rows=cells, remarks=remarks, **more)
 
 
 def _estimate(value: str = "estimate", low: str = "low", high: str = "high", **more: Any) -> Callable[[Row], Estimate]:
@@ -51,6 +46,10 @@ def _estimate(value: str = "estimate", low: str = "low", high: str = "high", **m
 
 def _rate(name: str) -> Callable[[Row], Estimate]:
     return _estimate(name, f"{name}_low", f"{name}_high")
+
+
+def _target(row: Row) -> Cell:
+    return "all claims" if row["target_risk"] is None else f"{row['target_risk']:g}"
 
 
 def _threshold(row: Row) -> Cell:
@@ -86,27 +85,24 @@ def metric_tables(results: Results, cells: EvaluationData) -> Iterator[ReportTab
         known = of_subset.filter(pl.col("metric").is_in(list(METRICS)), pl.col("reason").ne_missing(NO_PAIRS))
         order = known["metric"].unique(maintain_order=True).to_list()
         rows = sorted(known.to_dicts(), key=lambda row: order.index(row["metric"]))
-        explained: dict[str, str] = {}  # {metric: the method beside which it is explained}
+        explained: set[str] = set()  # metrics, beside their first method
         for row in rows:
-            if not row["reason"]:
-                explained.setdefault(row["metric"], row["method"])
-
-        def remark(row: Row, by_method: Mapping = by_method, explained: Mapping[str, str] = explained) -> str:
-            meaning = METRICS[row["metric"]] if explained.get(row["metric"]) == row["method"] else ""
-            return row["reason"] or "; ".join(filter(None, [meaning, _remark(row, by_method, cells.unit)]))
-
+            meaning = "" if row["metric"] in explained else METRICS[row["metric"]]
+            explained |= set() if row["reason"] else {row["metric"]}
+            about = filter(None, [meaning, _remark(row, by_method, cells.unit)])
+            row["remark"] = row["reason"] or "; ".join(about)
         note = (
             "ece15 has no interval: it contains an error by chance, which resamples would add once more."
             " squared_calibration_error leaves it out"
         )
         has_ece = any(row["metric"] == ECE.name and row["estimate"] is not None for row in rows)
-        method = {"method": "method"} if len(cells.methods) > 1 else {}
-        sizes = {"n": "n", cells.cluster or "rows": "n_clusters"}
+        methods = [("method", "method")] if len(cells.methods) > 1 else []
+        sizes = [("n", "n"), (cells.cluster or "rows", "n_clusters")]
         yield _table(
             "Every metric of all answers" if subset == "all" else f"Answers of type {subset}",
             rows,
-            {"metric": "metric", **method, "estimate [95%]": _estimate(), **sizes},
-            remark,
+            [("metric", "metric"), *methods, ("estimate [95%]", _estimate()), *sizes],
+            "remark",
             notes=[note] if has_ece else [],
         )
 
@@ -162,48 +158,44 @@ def count_tables(results: Results, cells: EvaluationData) -> Iterator[ReportTabl
     metrics = cells.rows_of(results.metrics).filter(subset="all")
     if not metrics.filter(metric=NATURAL_CCG_AUC.name)["reason"].eq_missing(NO_PAIRS).all():
         by_method = _by_method(metrics)
-        counts = {
-            method: lambda row, method=method: by_method[method, row["count"]]["estimate"] for method in cells.methods
-        }
-        yield _table(
-            "Counts behind these metrics, which are no measures of quality",
-            [{"count": name, "words": words.replace("{units}", f"{cells.unit}s")} for name, words in COUNTS.items()],
-            {"count": "count", **counts},
-            lambda row: row["words"],
+        yield ReportTable(
+            caption="Counts behind these metrics, which are no measures of quality",
+            columns=("count", *cells.methods),
+            rows=[(name, *(by_method[method, name]["estimate"] for method in cells.methods)) for name in COUNTS],
+            remarks=[words.replace("{units}", f"{cells.unit}s") for words in COUNTS.values()],
         )
     for name in cells.graded["table"].unique(maintain_order=True):
         graded = cells.graded.filter(table=name)
         if not (pairs := wrong_pairs(graded)).is_empty():
             n_right, n_empty = int(graded["correct"].sum()), graded["answer"].null_count()
+            near = pl.when("contained").then(pl.lit("one stands in the other")).alias("near")
             yield _table(
                 f"The most common pairs that count as wrong in the table of {name}, in which {n_right} of"
                 f" {len(graded)} answers are right and {n_empty} are empty; graded.csv has every row",
-                pairs.to_dicts(),
-                {"answer": "answer", "reference": "reference_answer", "n": "n"},
-                lambda row: "one stands in the other" if row["contained"] else "",
+                pairs.with_columns(near).to_dicts(),
+                [("answer", "answer"), ("reference", "reference_answer"), ("n", "n")],
+                "near",
             )
 
 
 def _difference_table(rows: pl.DataFrame, results: Results, cells: EvaluationData) -> ReportTable:
     by_method = _by_method(cells.rows_of(results.metrics).filter(subset="all"))
-
-    def remark(row: Row) -> str:
+    differences = rows.to_dicts()
+    for row in differences:
         few = f"underpowered: fewer than {MINIMUM_IMAGES} {row['short']} {cells.unit}s" if row["short"] else ""
         pair = (row["method"], row["baseline"])
-        return row["reason"] or few or _few_of_a_kind(row["metric"], pair, by_method, cells.unit)
-
+        row["reason"] = row["reason"] or few or _few_of_a_kind(row["metric"], pair, by_method, cells.unit)
     return _table(
         f"Differences on the same {cells.unit}s between these answers of the methods; p (Holm) is adjusted for the"
         " number of baselines. Methods that were trained with one seed may differ otherwise when trained again",
-        rows.to_dicts(),
-        {
-            "metric": "metric",
-            "method - baseline": lambda row: f"{row['method']} - {row['baseline']}",
-            "difference [95%]": _estimate(is_difference=True),
-            "p": lambda row: PValue(row["p"], row["p_at_most"]),
-            "p (Holm)": lambda row: PValue(row["p_holm"], row["p_holm_at_most"]),
-        },
-        remark,
+        differences,
+        [
+            ("metric", "metric"),
+            ("method - baseline", lambda row: f"{row['method']} - {row['baseline']}"),
+            ("difference [95%]", _estimate(is_difference=True)),
+            ("p", lambda row: PValue(row["p"], row["p_at_most"])),
+            ("p (Holm)", lambda row: PValue(row["p_holm"], row["p_holm_at_most"])),
+        ],
         names=(0, 1),
         brief=SHOWN,
     )
@@ -211,11 +203,8 @@ def _difference_table(rows: pl.DataFrame, results: Results, cells: EvaluationDat
 
 def _threshold_table(rows: pl.DataFrame, caption: str, notes: Sequence[str]) -> ReportTable:
     """Return what thresholds keep; `rows` are those of `thresholds`."""
-    columns = {
-        "target": lambda row: f"{row['target_risk']:g}",
-        **{"method": "method", "rule": "rule", "threshold": _threshold},
-        **{"share kept": _rate("coverage"), "risk of these": _rate("risk")},
-    }
+    columns = [("target", _target), ("method", "method"), ("rule", "rule"), ("threshold", _threshold)]
+    columns += [("share kept", _rate("coverage")), ("risk of these", _rate("risk"))]
     return _table(caption, rows.to_dicts(), columns, names=(1,), notes=notes)
 
 
@@ -279,12 +268,8 @@ def _filter_table(rows: pl.DataFrame, cells: EvaluationData, left_out: Mapping[s
     if len(certified := rows.filter(pl.col("target_risk").is_not_null())):
         bound = _bound(certified, "report", None if cells.cluster == REPORT else cells.unit)
         note += f". A filter is certified wrongly with a probability of at most {bound}"
-    heads = {"none_kept": "reports: none"}
-    columns = {
-        "target": lambda row: "all claims" if row["target_risk"] is None else f"{row['target_risk']:g}",
-        **{"method": "method", "loss": "loss", "threshold": _threshold},
-        **{heads.get(name, name): _rate(name) for name in RATES},
-    }
+    columns = [("target", _target), ("method", "method"), ("loss", "loss"), ("threshold", _threshold)]
+    columns += [({"none_kept": "reports: none"}.get(name, name), _rate(name)) for name in RATES]
     caption = "Per report" + "".join(f". Left out: {n} ({why})" for why, n in left_out.items())
     return _table(caption, rows.to_dicts(), columns, names=(1,), notes=[note])
 
@@ -295,12 +280,12 @@ def _set_table(rows: pl.DataFrame) -> ReportTable:
         f"Answer sets, which may miss the right choice in {number(rows['miss'][0])} of answers: all choices"
         " that are at least as probable as the smallest p",
         rows.to_dicts(),
-        {
-            "answer sets of": "method",
-            "group": lambda row: "" if row["by"] is None else f"{row['by']} {row['group'] or '(no value)'}",
-            "right one in": _estimate("coverage"),
-            **{"smallest p": "threshold", "size": "mean_size", "empty": "empty", "single": "single"},
-        },
+        [
+            ("answer sets of", "method"),
+            ("group", lambda row: "" if row["by"] is None else f"{row['by']} {row['group'] or '(no value)'}"),
+            ("right one in", _estimate("coverage")),
+            *[("smallest p", "threshold"), ("size", "mean_size"), ("empty", "empty"), ("single", "single")],
+        ],
         names=(0, 1),
     )
 
@@ -323,12 +308,12 @@ def _group_tables(groups: Groups, cells: EvaluationData) -> Iterator[ReportTable
         yield _table(
             f"By {column}, {method}: intervals hold for all groups together",
             sizes,
-            {
-                f"by {column}{of_method}": lambda row: row["group"] or "(no value)",
-                **{"answers": "n", f"{cells.unit}s": "n_clusters"},
-                **{name: lambda row, rows=rows, name=name: interval(rows[row["group"], name]) for name in metrics},
-            },
-            remark=None,
+            [
+                (f"by {column}{of_method}", lambda row: row["group"] or "(no value)"),
+                *[("answers", "n"), (f"{cells.unit}s", "n_clusters")],
+                *((name, lambda row, rows=rows, name=name: interval(rows[row["group"], name])) for name in metrics),
+            ],
+            None,
             notes=list(_about_groups([row for row in sizes if row["group"] is not None], rows, worst, cells.unit)),
         )
 

@@ -20,12 +20,7 @@ from dualread.errors import ConfigError, DataError, did_you_mean
 
 
 def read_tables(
-    predictions: Any,
-    pairs: Any,
-    calibration: Any,
-    options: TableOptions,
-    log: LogOptions,
-    only: Mapping[str, Sequence[str]],
+    sources: Mapping[str, Any], options: TableOptions, log: LogOptions, only: Mapping[str, Sequence[str]]
 ) -> dict[str, CheckedTable]:
     """Return predictions, pairs and calibration, those that are given; of `only`, just the rows of these values.
 
@@ -34,9 +29,9 @@ def read_tables(
     if log.log_format is not None and options.options:
         raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
     of_answers, of_pairs = options.reading(ANSWERS), options.reading(PAIRS)
-    sources = {"predictions": (predictions, of_answers), "pairs": (pairs, of_pairs)}
     raw: dict[str, tuple[RawTable, ColumnsRead]] = {}
-    for name, (source, read) in {**sources, "calibration": (calibration, of_answers)}.items():
+    for name, source in sources.items():
+        read = of_pairs if name == "pairs" else of_answers
         is_log = log.log_format is not None and read is of_answers
         if source is not None:
             raw[name] = (_read_log(source, name, read, log) if is_log else _read_table(source, name, read), read)

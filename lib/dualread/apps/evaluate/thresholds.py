@@ -1,7 +1,7 @@
 """Thresholds for a target risk, chosen on calibration answers and judged on the evaluated ones."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -60,18 +60,21 @@ class ThresholdOptions:
         return self.delta / self.share_delta
 
 
-def thresholds(
-    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], options: ThresholdOptions
-) -> pl.DataFrame:
+def thresholds(parts: Sequence[EvaluationData], options: ThresholdOptions) -> pl.DataFrame:
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
 
     Coverage and risk have 95% intervals (`proportion.share_interval`), which hold for new images and this threshold.
     """
     rows = []
-    for cells, chooser in zip(parts, choosers, strict=True):
+    for cells, chooser in with_choosers(parts):
         _refuse_answers(cells, chooser, options)
         rows += threshold_rows(cells, chooser, options)
     return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def with_choosers(parts: Iterable[EvaluationData]) -> list[tuple[EvaluationData, EvaluationData]]:
+    """Return each data set with the calibration answers that choose its thresholds."""
+    return [(cells, cells.chooser) for cells in parts if cells.chooser is not None]
 
 
 def _refuse_answers(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> None:
@@ -87,7 +90,7 @@ def _refuse_answers(cells: EvaluationData, chooser: EvaluationData, options: Thr
             " the error rate is too low, and nothing is certified."
         )
     for data in (chooser, cells):
-        image, n = _largest_image(data)
+        image, n = largest_image(data)
         if options.max_per_image is not None and n > options.max_per_image:
             raise DataError(
                 f"{data.source}: {data.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
@@ -169,7 +172,7 @@ def same_method(chooser: EvaluationData, method: str, cells: EvaluationData) -> 
     raise DataError(f"{chooser.source}: no answers of method {method!r} to choose a threshold. Found: {known}.")
 
 
-def _largest_image(cells: EvaluationData) -> tuple[str, int]:
+def largest_image(cells: EvaluationData) -> tuple[str, int]:
     """Return the image with the most answers of one method, and their number."""
     counts = [
         joined.answers["cluster_id"].value_counts().sort("count", "cluster_id") for joined in cells.methods.values()
@@ -177,19 +180,10 @@ def _largest_image(cells: EvaluationData) -> tuple[str, int]:
     return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda counted: counted[1])
 
 
-def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
-    """Yield a warning if an evaluated image has more answers than those that chose the thresholds."""
-    (image, n), (_, most) = _largest_image(cells), _largest_image(chooser)
-    if options.max_per_image is None and n > most:
-        yield (
-            f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
-            f" ({most}). Certified thresholds assume that no new one has more than these; state the largest number that"
-            " is possible with --max-per-image."
-        )
-
-
-def overlaps(cells: EvaluationData, chooser: EvaluationData) -> Iterator[str]:
+def overlaps(cells: EvaluationData) -> Iterator[str]:
     """Yield a warning if questions, or else images, that judge a threshold have chosen it, too."""
+    if (chooser := cells.chooser) is None:
+        return
     words = {"sample_id": "sample_id", "cluster_id": str(cells.cluster), "question_key": "question"}
     columns = [name for name in words if name in cells.identities and name in chooser.identities]
     judged_on, chosen_on = (
