@@ -142,7 +142,9 @@ def evaluate(
     missing = [missing] if isinstance(missing, str) else missing
     columns_kept = {"columns": columns, "cluster": cluster, "by": by, "choices": choices or {}, "options": options}
     tables = read_tables(
-        {"predictions": predictions, "pairs": pairs, "calibration": calibration},
+        predictions,
+        pairs,
+        calibration,
         TableOptions(**columns_kept, alternatives=alternatives, missing=missing, decimal=decimal),
         LogOptions(log_format=log_format, score=score, stated_scale=stated_scale),
         {"method": methods, "dataset": datasets},

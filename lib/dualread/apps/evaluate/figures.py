@@ -34,37 +34,37 @@ _WORDS = {
 def write(results: Results, report: EvaluationReport, folder: Path) -> list[str]:
     """Write the figures of all data sets, each as .pdf, .png and .csv, and the page that shows them; return names."""
     suffixes: list[str] = []  # the ends of the names of a data set's files, unlike those of the others
-    written = []
-    for part in report.parts:
-        dataset = part.cells.dataset
-        name = "" if dataset is None else "_" + re.sub(r"[^\w.-]+", "_", dataset)[:_LONGEST_NAME]
+    for cells in results.parts:
+        name = "" if cells.dataset is None else "_" + re.sub(r"[^\w.-]+", "_", cells.dataset)[:_LONGEST_NAME]
         suffixes.append(f"{name}_{len(suffixes) + 1}" if name in suffixes else name)
-        with house_style():
-            rcParams["text.parse_math"] = False  # a name may hold dollar signs
-            for name, (drawing, title) in _drawings(results, part).items():
-                as_shown = replace(drawing, values=as_texts(drawing.values))
-                save(as_shown, folder, name + suffixes[-1], title=f"{title} {part.cells.title}")
-                written.append(f"{name}{suffixes[-1]}.pdf, .png, .csv")
+    written = []
+    for part, suffix in zip(report.parts, suffixes, strict=True):
+        written += [f"{name}.pdf, .png, .csv" for name in _draw(results, part, folder, suffix)]
     (folder / PAGE).write_text(render(report, folder, suffixes), encoding="utf-8")
     return [*written, PAGE]
 
 
-def _drawings(results: Results, report: DataSetReport) -> dict[str, tuple[Drawing, str]]:
-    """Return the figures of a data set by name, each with the beginning of its title."""
-    cells, drawings = report.cells, {}
-    answers = {name: joined.answers for name, joined in cells.methods.items() if name not in cells.ranked}
-    if answers:
-        rows = cells.rows_of(results.metrics).filter(subset="all", metric=NOISE_FLOOR)
-        floors = dict(rows.select("method", "estimate").iter_rows())
-        drawings["reliability"] = diagram(answers, unit=cells.unit, floors=floors), "Reliability of"
-    drawings["risk_coverage"] = _risk_coverage(cells), "Risk and coverage of"
-    for k, (column, values) in enumerate(report.forests.items()):
-        if not values.is_empty():
-            name, title = (f"forest_by_{k}", f"Groups of {column} in") if column else ("forest", "Methods in")
-            heading = f"{cells.title}, by {column}" if column else cells.title
-            figure = forest.page(values, heading, ends=scale(values), units=f"{cells.unit}s")
-            drawings[name] = Drawing(figure=figure, values=values), title
-    return drawings
+def _draw(results: Results, report: DataSetReport, folder: Path, suffix: str) -> list[str]:
+    """Write the figures of a data set, each as .pdf, .png and .csv, and return their names, which end in `suffix`."""
+    cells, title, units = report.cells, report.cells.title, f"{report.cells.unit}s"
+    drawings: dict[str, tuple[Drawing, str]] = {}
+    with house_style():
+        rcParams["text.parse_math"] = False  # a name may hold dollar signs
+        answers = {name: joined.answers for name, joined in cells.methods.items() if name not in cells.ranked}
+        if answers:
+            rows = cells.rows_of(results.metrics).filter(subset="all", metric=NOISE_FLOOR)
+            floors = dict(rows.select("method", "estimate").iter_rows())
+            drawings["reliability"] = diagram(answers, unit=cells.unit, floors=floors), f"Reliability of {title}"
+        drawings["risk_coverage"] = _risk_coverage(cells), f"Risk and coverage of {title}"
+        for k, (column, values) in enumerate(report.forests.items()):
+            if not values.is_empty():
+                name, what = (f"forest_by_{k}", f"Groups of {column}") if column else ("forest", "Methods")
+                heading = f"{title}, by {column}" if column else title
+                figure = forest.page(values, heading, ends=scale(values), units=units)
+                drawings[name] = Drawing(figure=figure, values=values), f"{what} in {title}"
+        for name, (drawing, title_of_figure) in drawings.items():
+            save(replace(drawing, values=as_texts(drawing.values)), folder, name + suffix, title=title_of_figure)
+    return [name + suffix for name in drawings]
 
 
 def _risk_coverage(cells: EvaluationData) -> Drawing:

@@ -10,7 +10,6 @@ from dualread.apps.evaluate.evaluation_data import EvaluationData
 from dualread.apps.text import aligned
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, ECE
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
-from dualread.reporting.tables import values
 
 WIDTH = 100
 MOST_ROWS = 12  # of a table on the screen, which leave room for what is said of them, on 24 lines
@@ -27,9 +26,11 @@ SHOWN = {
 
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number without a leading zero, and a whole one without decimals: .812, -.030, 1; a dash for None."""
-    if value is None:
-        return "-"
-    return str(int(value)) if float(value).is_integer() else values.number(value, digits)
+    if value is None or float(value).is_integer():
+        return "-" if value is None else str(int(value))
+    text = f"{value:.{digits}f}"
+    sign = "-" if text.startswith("-") and float(text) != 0.0 else ""
+    return sign + text.removeprefix("-").removeprefix("0")
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """What an evaluation says of each data set: sentences, five numbers of each method with a verdict, tables and plots."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
-from dualread.apps.evaluate.graded import grading_lines
+from dualread.apps.evaluate.graded import wrong_pairs
 from dualread.apps.evaluate.printed import (
     BAD,
     GOOD,
@@ -31,6 +32,7 @@ from dualread.evaluation.side_by_side import LENT
 from dualread.reporting.forest import VALUES, rows_of, rows_of_groups
 
 _MOST_DONORS = 5  # that a sentence lists
+_LONGEST = 16  # characters of an answer that are shown
 # What an interval says that lies above .5, below it, or on both sides.
 _BESIDE_HALF = {
     AUROC.name: (
@@ -50,10 +52,30 @@ def evaluation_report(results: Results) -> EvaluationReport:
     """Return what is said of an evaluation."""
     return EvaluationReport(
         notes=results.notes,
-        parts=[_data_set_report(results, cells) for cells in results.parts],
         graded=list(grading_lines(results.graded)),
+        parts=[_data_set_report(results, cells) for cells in results.parts],
         warnings=[*results.warnings, *results.unused],
     )
+
+
+def grading_lines(rows: pl.DataFrame) -> Iterator[str]:
+    """Yield what was graded, of `graded_rows`: counts, and the most common pairs that count as wrong."""
+    for table in rows["table"].unique(maintain_order=True):
+        graded = rows.filter(table=table)
+        n, n_wrong = len(graded), int((~graded["correct"]).sum())
+        empty = f", {graded['answer'].null_count() / n:.1%} empty" if "answer" in graded.columns else ""
+        yield f"{table}: {n - n_wrong} of {n} right{empty}"
+        if (pairs := wrong_pairs(graded)).is_empty():
+            continue
+        yield "  most common wrong answers, each with its reference (~: one stands in the other):"
+        texts = [
+            f"{n:>6} {'~' if contained else ' '} {answer[:_LONGEST]!r} / {reference[:_LONGEST]!r}"
+            for answer, reference, n, contained in pairs.rows()
+        ]
+        half = (len(texts) + 1) // 2
+        yield from (
+            f"{first:<50}{second}".rstrip() for first, second in zip_longest(texts[:half], texts[half:], fillvalue="")
+        )
 
 
 def _data_set_report(results: Results, cells: EvaluationData) -> DataSetReport:

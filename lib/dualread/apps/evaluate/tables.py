@@ -12,7 +12,7 @@ from dualread import plugins
 from dualread.apps.evaluate.log import LogOptions, read_logged
 from dualread.data.tables.checks import CheckedTable, checked
 from dualread.data.tables.claims import named_claims
-from dualread.data.tables.contract import ANSWERS, PAIRS, WIDE, WIDE_SCORE, ColumnsRead, TableOptions
+from dualread.data.tables.contract import ANSWERS, OF_CLAIMS, PAIRS, WIDE, WIDE_SCORE, ColumnsRead, TableOptions
 from dualread.data.tables.files import RawTable, read_file
 from dualread.data.tables.hub import is_address, local_file, read_address
 from dualread.data.tables.memory import read_frame
@@ -20,7 +20,12 @@ from dualread.errors import ConfigError, DataError, did_you_mean
 
 
 def read_tables(
-    sources: Mapping[str, Any], options: TableOptions, log: LogOptions, only: Mapping[str, Sequence[str]]
+    predictions: Any,
+    pairs: Any,
+    calibration: Any,
+    options: TableOptions,
+    log: LogOptions,
+    only: Mapping[str, Sequence[str]],
 ) -> dict[str, CheckedTable]:
     """Return predictions, pairs and calibration, those that are given; of `only`, just the rows of these values.
 
@@ -29,14 +34,18 @@ def read_tables(
     if log.log_format is not None and options.options:
         raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
     of_answers, of_pairs = options.reading(ANSWERS), options.reading(PAIRS)
+    sources = {"predictions": (predictions, of_answers), "pairs": (pairs, of_pairs)}
     raw: dict[str, tuple[RawTable, ColumnsRead]] = {}
-    for name, source in sources.items():
-        read = of_pairs if name == "pairs" else of_answers
+    for name, (source, read) in {**sources, "calibration": (calibration, of_answers)}.items():
         is_log = log.log_format is not None and read is of_answers
         if source is not None:
             raw[name] = (_read_log(source, name, read, log) if is_log else _read_table(source, name, read), read)
     _check_mapping(options.columns, list(raw.values()))
-    tables = {name: checked(table, read, claims=named_claims) for name, (table, read) in raw.items()}
+    unused = {name: _unused(read, table.columns) for name, (table, read) in raw.items()}
+    tables = {
+        name: replace(checked(table, read, claims=named_claims), unused=unused[name])
+        for name, (table, read) in raw.items()
+    }
     for column, values in only.items():
         if values:
             tables = _only(tables, column, values)
@@ -45,12 +54,16 @@ def read_tables(
 
 def _read_table(source: Any, name: str, read: ColumnsRead) -> RawTable:
     """Read the columns of a table that the contract and the user name."""
+
+    def wanted(column: str) -> bool:
+        return column in read
+
     if is_address(source):
-        return read_address(source, read.__contains__)
+        return read_address(source, wanted)
     if not isinstance(source, str | Path):
-        return read_frame(source, name, read.__contains__)
+        return read_frame(source, name, wanted)
     try:
-        return read_file(Path(source), read.__contains__)
+        return read_file(Path(source), wanted)
     except DataError as error:
         suffixes = {log: plugins.declared("logs", log, "SUFFIXES") for log in plugins.known("logs")}
         advice = " or ".join(
@@ -87,6 +100,18 @@ def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, 
                 f"--columns {name}={column_name}: {concerned[0].source} has no column {column_name!r}. Found:"
                 f" {', '.join(concerned[0].columns)}.{did_you_mean(column_name, columns_of_all)}"
             )
+
+
+def _unused(read: ColumnsRead, columns: Sequence[str]) -> list[str]:
+    """Return those of a table's columns that are not read, or are replaced by others."""
+    options, users = read.options, set(read.options.columns.values())
+    replaced = {name for name, column in read.names.items() if name not in users and name != column}
+    # A column of a method counts where no other column holds confidences.
+    if read.declared is not ANSWERS or {"confidence", "score", "method"} & {*columns, *options.columns}:
+        replaced |= {name for name in columns if name.startswith((WIDE, WIDE_SCORE)) and name not in users}
+    if not options.has_claims(columns):
+        replaced |= {*OF_CLAIMS} - {*options.by}
+    return [column for column in columns if column not in read or column in replaced]
 
 
 def _only(tables: Mapping[str, CheckedTable], column: str, values: Sequence[str]) -> dict[str, CheckedTable]:

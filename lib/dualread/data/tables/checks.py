@@ -105,8 +105,7 @@ def checked(
     if table.rows.is_empty():
         raise DataError(f"{table.source}: has no rows. Found the columns {', '.join(table.columns[:20]) or 'none'}.")
     _refuse_misspelled(table, read, {*known, *(() if claims is None else [CLAIM])})
-    own = {"frame": _renamed(table, read.names, options), "user_names": read.names}
-    answers = CheckedTable(**{**vars(table), **own, "unused": read.unused(table.columns)})
+    answers = CheckedTable(**{**vars(table), "frame": _renamed(table, read.names, options), "user_names": read.names})
     if options.missing:
         texts = pl.selectors.string() - pl.selectors.by_name("question", require_all=False)
         answers = answers.with_column(texts.replace(dict.fromkeys(options.missing)))

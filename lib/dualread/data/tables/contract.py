@@ -185,21 +185,6 @@ class ColumnsRead:
         known = {*self.declared_names, *self.options.kept, *named}
         return column in known or column.startswith((WIDE, WIDE_SCORE))
 
-    def unused(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return those of a table's columns that are not read, or are replaced by others."""
-        users = set(self.options.columns.values())
-        replaced = {name for name, column in self.names.items() if name not in users and name != column}
-        # A column of a method counts where no other column holds confidences.
-        is_wide = self.declared is ANSWERS and not {"confidence", "score", "method"} & {*columns, *self.options.columns}
-        without = set() if self.options.has_claims(columns) else {*OF_CLAIMS} - {*self.options.by}
-        return tuple(
-            column
-            for column in columns
-            if column not in self
-            or column in replaced | without
-            or (column.startswith((WIDE, WIDE_SCORE)) and not is_wide and column not in users)
-        )
-
 
 def plain_ids(ids: Names) -> Names:
     """Return names without what tables change in them: Unicode form, case, spaces, zeros, and the signs of a path.

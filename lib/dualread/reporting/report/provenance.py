@@ -45,7 +45,8 @@ class Provenance(Graph):
         """Return the number of upstream artifacts of one artifact, by stage."""
         behind = self.behind([manifest.key])
         stages = Counter(stage_of(entry) for key, entry in behind.items() if key != manifest.key)
-        return sorted(stages.items(), key=lambda item: (-item[1], item[0]))
+        ordered = sorted(stages.items(), key=lambda item: (-item[1], item[0]))
+        return [*ordered]
 
 
 def stage_of(manifest: Manifest | None) -> str:
