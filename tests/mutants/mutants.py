@@ -677,7 +677,7 @@ MUTANTS = (
     Mutant(
         "certified thresholds of groups do not share delta",
         "apps/evaluate/subgroups.py",
-        "share_delta=options.share_delta * len(groups)",
+        "share_delta=options.share_delta * max(len(groups), 1)",
         "share_delta=options.share_delta",
         ("apps/evaluate/test_groups.py",),
     ),
