@@ -138,11 +138,9 @@ def _default_cluster(answers: CheckedTable) -> str | None:
 
 def _check_clusters(answers: CheckedTable, cluster: str) -> list[str]:
     """Refuse a word that may mean that a row has no cluster, and return a warning where clusters share an image."""
-    if len(words := answers.frame.filter(pl.col(cluster).is_in(MISSING_WORDS))):
-        raise answers.error(
-            f"row {words['row'][0]}: {cluster} is {words[cluster][0]!r}, which may mean that there is none, in"
-            f" {len(words)} of {len(answers.frame)} rows. Name it in every row, or leave the column out."
-        )
+    clusters = answers.frame[cluster]
+    expected = "expected a name in every row: this word may mean that there is none. Or leave the column out"
+    answers.refuse(cluster, clusters.is_in(MISSING_WORDS), clusters, expected)
     if not answers.has(IMAGE) or cluster == IMAGE:
         return []
     names = [name for name in ("dataset", "split", IMAGE) if answers.has(name)]
