@@ -286,17 +286,3 @@ def test_patients_are_resampled_and_those_of_donors_are_known_by_their_images(tm
 def test_clusters_that_are_the_images_are_images(tmp_path):
     same = PATIENTS.replace("kim", "ct-01", 1).replace("kim", "ct-02").replace("lee", "ct-03")
     assert (data_of(tmp_path, same).cluster, data_of(tmp_path, same).unit) == ("image_id", "image")
-
-
-@pytest.mark.parametrize(
-    ("answers", "sentence"),
-    [
-        (PATIENTS.replace("ct-02", "ct-01"), "the image 'ct-01' is in cluster_id 'kim' and 'lee'; expected one."),
-        (PATIENTS.replace("q2,ct-02,kim", "q2,ct-02,"), "column 'cluster_id'"),
-    ],
-)
-def test_an_image_has_one_cluster(tmp_path, answers, sentence):
-    answers = answers.replace("q2,ct-01,kim", "q2,ct-01,lee")
-    with pytest.raises(DataError) as caught:
-        data_of(tmp_path, answers, DONORS)
-    assert sentence in str(caught.value)
