@@ -76,8 +76,7 @@ def evaluate(
 
     A table is a data frame of polars, pandas, pyarrow or datasets, a mapping from column names to values, a list of
     rows, the path of a .csv, .tsv, .jsonl, .ndjson, .json or .parquet file, or "hf://owner/name", a data set of the
-    Hugging Face hub. `dualread evaluate --help` lists the
-    columns.
+    Hugging Face hub. `dualread evaluate --help` lists the columns.
 
     Args:
         predictions: The table of answers.

@@ -92,17 +92,9 @@ def evaluation_data(
     if answers.has(CLAIM):
         refuse_split_reports(answers, cluster)
     shared = _check_clusters(answers, cluster) if cluster else []
-    if pairs is not None and cluster and not pairs.has(f"donor_{cluster}"):
-        pairs = with_clusters(pairs, answers, cluster)
-    if pairs is not None:
-        for column in (cluster or IMAGE, "sample_id"):
-            answers.need(column, "which --pairs needs")
-        for column in ("sample_id", f"donor_{cluster}", "donor_confidence"):
-            pairs.need(column, "which a table of pairs needs (dualread evaluate --help)")
     names = [name for name in ("dataset", "split") if answers.has(name)]
-    for name in names:
-        if pairs is not None and answers.frame[name].n_unique() > 1:
-            pairs.need(name, f"because {answers.source} has several values of it")
+    if pairs is not None:
+        pairs = _with_needed(pairs, answers, cluster, names)
     places: list[tuple[str, ...]] = answers.frame.select(names).unique().sort(names).rows() if names else [()]
     kept = [*(label.name for label in labels), *([REPORT] if answers.has(CLAIM) else [])]
     data_sets = []
@@ -123,6 +115,20 @@ def evaluation_data(
     )
     data_sets[0] = replace(data_sets[0], warnings=(*spelled_twice, *shared, *data_sets[0].warnings))
     return data_sets
+
+
+def _with_needed(pairs: CheckedTable, answers: CheckedTable, cluster: str | None, names: Sequence[str]) -> CheckedTable:
+    """Return the pairs with the clusters of donors; refuse tables that lack a column which pairs need."""
+    if cluster and not pairs.has(f"donor_{cluster}"):
+        pairs = with_clusters(pairs, answers, cluster)
+    for column in (cluster or IMAGE, "sample_id"):
+        answers.need(column, "which --pairs needs")
+    for column in ("sample_id", f"donor_{cluster}", "donor_confidence"):
+        pairs.need(column, "which a table of pairs needs (dualread evaluate --help)")
+    for name in names:
+        if answers.frame[name].n_unique() > 1:
+            pairs.need(name, f"because {answers.source} has several values of it")
+    return pairs
 
 
 def _default_cluster(answers: CheckedTable) -> str | None:
