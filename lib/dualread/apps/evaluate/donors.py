@@ -65,9 +65,11 @@ def refuse_twice(table: CheckedTable, frame: pl.DataFrame) -> None:
 
 def _refuse_spelled_otherwise(pairs: CheckedTable, column: str, ids: pl.Series, known: pl.Series) -> None:
     """Refuse ids that are those of the answers but for their spelling: 7 here and 007 there would be two."""
-    wrong = ~ids.is_in(known.implode()) & plain_ids(ids).is_in(plain_ids(known).implode())
+    known = known.unique().sort()
+    plain, plain_known = plain_ids(ids), plain_ids(known)
+    wrong = ~ids.is_in(known.implode()) & plain.is_in(plain_known.implode())
     if wrong.any():
-        meant = known.filter(plain_ids(known) == plain_ids(ids.filter(wrong))[0]).sort()[0]
+        meant = known.filter(plain_known == plain.filter(wrong)[0])[0]
         pairs.refuse(column, wrong, ids, f"expected the ids of the answers, such as {meant!r}, written in the same way")
 
 
