@@ -456,8 +456,8 @@ MUTANTS = (
     Mutant(
         "a donor is the question's own image",
         "apps/evaluate/donors.py",
-        "if cluster == IMAGE:",
-        "if cluster != IMAGE:",
+        "if cluster == IMAGE and len(same):",
+        "if cluster != IMAGE and len(same):",
         ("apps/evaluate/test_evaluation_data.py", "apps/evaluate/test_messages.py"),
     ),
     # --- own

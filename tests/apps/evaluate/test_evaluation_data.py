@@ -192,14 +192,14 @@ SPELLED = ["ct-01", "CT-01", "./ct-01", "ct-01.png", "images/ct-01.PNG", "images
 
 @pytest.mark.parametrize("donor", [*SPELLED, "a\\ct-01"])
 def test_the_own_image_is_no_donor_however_it_is_spelled(tmp_path, donor):
-    with pytest.raises(DataError, match="another image than the question's"):
+    with pytest.raises(DataError, match="row 1: the donor's image"):
         data_of(tmp_path, ANSWERS, PAIRS.replace("q1,ct-02", f"q1,{donor}"))
 
 
 def test_ids_of_pairs_are_spelled_as_those_of_the_answers(tmp_path):
     assert only(data_of(tmp_path, ANSWERS, PAIRS.replace("q1,ct-02", "q1,ct-20"))).pairs.height == 3
     for wrong in (PAIRS.replace("q1,ct-02", "q1,ct-02.jpg"), PAIRS.replace("q1,", "Q1,")):
-        with pytest.raises(DataError, match="expected the ids of the answers"):
+        with pytest.raises(DataError, match="These count as two"):
             data_of(tmp_path, ANSWERS, wrong)
 
 
@@ -286,3 +286,17 @@ def test_patients_are_resampled_and_those_of_donors_are_known_by_their_images(tm
 def test_clusters_that_are_the_images_are_images(tmp_path):
     same = PATIENTS.replace("kim", "ct-01", 1).replace("kim", "ct-02").replace("lee", "ct-03")
     assert (data_of(tmp_path, same).cluster, data_of(tmp_path, same).unit) == ("image_id", "image")
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        (PATIENTS.replace("ct-02", "ct-01"), "the image 'ct-01' is in cluster_id 'kim' and 'lee'; expected one."),
+        (PATIENTS.replace("q2,ct-02,kim", "q2,ct-02,"), "column 'cluster_id'"),
+    ],
+)
+def test_an_image_has_one_cluster(tmp_path, answers, sentence):
+    answers = answers.replace("q2,ct-01,kim", "q2,ct-01,lee")
+    with pytest.raises(DataError) as caught:
+        data_of(tmp_path, answers, DONORS)
+    assert sentence in str(caught.value)

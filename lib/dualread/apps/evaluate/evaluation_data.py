@@ -145,7 +145,9 @@ def _default_cluster(answers: CheckedTable) -> str | None:
 def _check_clusters(answers: CheckedTable, cluster: str) -> list[str]:
     """Refuse a word that may mean that a row has no cluster, and return a warning where clusters share an image."""
     clusters = answers.frame[cluster]
-    expected = "expected a name in every row: this word may mean that there is none. Or leave the column out"
+    expected = (
+        "expected a name in every row, because this word may mean that there is none. Name it, or leave the column out"
+    )
     answers.refuse(cluster, clusters.is_in(MISSING_WORDS), clusters, expected)
     if not answers.has(IMAGE) or cluster == IMAGE:
         return []

@@ -25,34 +25,44 @@ def named_claims(table: CheckedTable) -> CheckedTable:
     for name in (CLAIM, REPORT):
         table.refuse(name, frame[name].is_in(MISSING_WORDS), frame[name], "expected a name in every row")
     place = [name for name in _PLACE if table.has(name)]
-    twice = frame.select(pl.struct(*place, REPORT, CLAIM).is_duplicated().alias("twice"))["twice"]
-    shown = frame.select(pl.format("{} of {}", CLAIM, REPORT).alias("shown"))["shown"]
-    expected = "expected one row per claim and method. Number the claims of a report: 0, 1, 2"
-    table.refuse(CLAIM, twice, shown, expected)
+    twice = frame.filter(pl.struct(*place, REPORT, CLAIM).is_duplicated()).sort("row")
+    if len(twice):
+        first = twice.row(0, named=True)
+        rows = twice.filter(**{name: first[name] for name in (*place, REPORT, CLAIM)})["row"].to_list()
+        raise table.error(
+            f"{CLAIM} {first[CLAIM]!r} of {REPORT} {first[REPORT]!r} is in rows {', '.join(map(str, rows[:5]))};"
+            " expected one row per claim and method. Number the claims of a report: 0, 1, 2."
+        )
     if table.has("start") or table.has("end"):
         for name in ("start", "end"):
             table.need(name, "which says with the other one where a claim is")
-        # The characters of a claim begin where those of the one before it in its report end, or later.
-        before = pl.col("end").shift(1).over(*place, REPORT, order_by=["start", "end", "row"])
-        spans = frame.select(
-            pl.format("{} to {}", "start", "end").alias("shown"),
-            is_empty=pl.col("end") <= pl.col("start"),
-            overlaps=(pl.col("start") < before).fill_null(False),
-        )
-        table.refuse("end", spans["is_empty"], spans["shown"], "expected the character after the last")
-        expected = "expected spans of a report that do not overlap: this one begins before the one before it ends"
-        table.refuse("start", spans["overlaps"], spans["shown"], expected)
+        _check_spans(table, frame.sort(*place, REPORT, "start", "end", "row"), [*place, REPORT])
     return table.with_column(pl.concat_str(REPORT, pl.lit("#"), CLAIM).alias("sample_id"))
 
 
 def refuse_split_reports(table: CheckedTable, cluster: str | None) -> None:
     """Refuse reports whose claims are in several clusters, because they would count as independent."""
     names = [name for name in (*_PLACE, REPORT) if table.has(name)]
-    several = pl.col(cluster or REPORT).n_unique().over(names) > 1
-    shown = pl.format("{} of {}", cluster or REPORT, REPORT).alias("shown")
-    expected = (
-        "expected one per report, because its claims depend on each other. Name the patient, or the report, with"
-        " --cluster NAME"
-    )
-    reports = table.frame.select(shown, several=several)
-    table.refuse(cluster or REPORT, reports["several"], reports["shown"], expected)
+    clusters = table.frame.group_by(names).agg(pl.col(cluster or REPORT).unique().sort().alias("clusters"))
+    if len(split := clusters.filter(pl.col("clusters").list.len() > 1).sort(names)):
+        first = split.row(0, named=True)
+        raise table.error(
+            f"report {first[REPORT]!r} has the {cluster} {first['clusters'][0]!r} and {first['clusters'][1]!r}, and so"
+            f" in {len(split)} reports; expected one per report, because its claims depend on each other. Name the"
+            " patient, or the report, with --cluster NAME."
+        )
+
+
+def _check_spans(table: CheckedTable, ordered: pl.DataFrame, place: list[str]) -> None:
+    """Refuse spans that are empty, or that begin before the one before them in the report ends."""
+    shown = pl.format("{} to {}", "start", "end")
+    empty = table.frame["end"] <= table.frame["start"]
+    table.refuse("end", empty, table.frame.select(shown.alias("end"))["end"], "expected the character after the last")
+    before = ordered.with_columns(pl.col("end", CLAIM, "row").shift(1).over(place).name.suffix("_before"))
+    if len(wrong := before.filter(pl.col("start") < pl.col("end_before"))):
+        first = wrong.sort("row").row(0, named=True)
+        raise table.error(
+            f"row {first['row']}: claim {first[CLAIM]!r} of report {first[REPORT]!r} begins at character"
+            f" {first['start']}, before claim {first[f'{CLAIM}_before']!r} in row {first['row_before']} ends"
+            f" ({first['end_before']}); expected spans that do not overlap. It is so in {len(wrong)} rows."
+        )
