@@ -1,4 +1,4 @@
-"""Whatever a table holds, it is evaluated with all its rows, or refused with a sentence."""
+"""Whatever a table holds, it is evaluated with all its rows, or refused with a sentence; numbers are scikit-learn's."""
 
 import csv
 import gzip
@@ -6,12 +6,15 @@ import io
 import json
 import random
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.metrics import brier_score_loss, roc_auc_score
 
 import dualread
 from dualread.errors import DualReadError
+from dualread.evaluation.metrics import hce
 
 SEEDS = 3
 HOSTILE = (
@@ -115,6 +118,31 @@ def test_any_table_is_evaluated_or_refused(tmp_path, seed):
         assert n + sum(found.left_out.values()) == len(rows) - blank
     assert all(": " in said for said in refused)  # where, and what
     assert n_evaluated >= 10  # so that the test tests something
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_numbers_are_those_of_scikit_learn(tmp_path, seed):
+    generator = np.random.default_rng(seed)
+    n = int(generator.integers(5, 300))
+    kind = [np.float64, np.float32, np.float16][seed % 3]
+    confidence = generator.random(n).round([1, 2, 9][seed // 2])
+    correct = generator.random(n) < 0.6
+    correct[:2] = True, False
+    short = np.array([float(str(value)) for value in confidence.astype(kind)])  # .9 is .9 in any precision
+    frame = pd.DataFrame({"confidence": confidence.astype(kind), "correct": correct, "note": 'a "b", \\"'})
+    frame.to_csv(tmp_path / "a.csv", index=bool(seed % 2), sep=",;\t"[seed % 3])
+    forms = {"pandas": frame, "csv": tmp_path / "a.csv"}
+    if kind is np.float64:
+        frame.to_json(tmp_path / "a.json", orient="records" if seed % 2 else "columns", double_precision=15)
+        forms["json"] = tmp_path / "a.json"
+    for name, table in forms.items():
+        found = dualread.evaluate(table, replicates=0).metrics.filter(subset="all")
+        values = dict(found.select("metric", "estimate").rows())
+        assert found["n"][0] == n, name
+        assert values["accuracy"] == pytest.approx(correct.mean(), abs=1e-12), name
+        assert values["auroc"] == pytest.approx(roc_auc_score(correct, short), abs=1e-12), name
+        assert values["brier"] == pytest.approx(brier_score_loss(correct, short), abs=1e-12), name
+        assert values["hce90"] == hce(short, correct) == np.mean((short >= 0.9) & ~correct), name
 
 
 def drawn_pairs(draw):

@@ -10,6 +10,7 @@ from dualread.apps.evaluate.printed import everything
 from dualread.apps.evaluate.report import evaluation_report
 from dualread.errors import DataError
 from dualread.evaluation.metrics import certified_threshold, threshold
+from tests.apps.evaluate.tables import ANSWERS
 
 
 def answers(n_images=40, methods=("a", "b", "c"), seed=0, **columns):
@@ -209,6 +210,17 @@ def test_raw_scores_have_metrics_of_ranks_only():
         assert (row["estimate"], row["low"]) == (None, None)
         assert "needs probabilities" in row["reason"]
     assert found.thresholds["threshold"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("image_id", "image-id"), ("image_id", "Image_ID"), ("sample_id", "sampleid")]
+)
+def test_a_misspelled_column_is_refused_and_others_are_listed(right, wrong):
+    table = pl.read_csv(ANSWERS.encode())
+    with pytest.raises(DataError, match=rf"'{wrong}' would be ignored\. Did you mean '{right}'\?"):
+        dualread.evaluate(table.rename({right: wrong}), replicates=0)
+    found = dualread.evaluate(table.with_columns(radiologist=pl.lit("x"), questions=pl.lit("y")), replicates=0)
+    assert found.unused == ["predictions: 2 columns not used: radiologist, questions"]
 
 
 def paired_tables(n, *, donors=None, n_methods=2):

@@ -7,7 +7,7 @@ import pytest
 
 from dualread.apps.evaluate import files
 from dualread.apps.evaluate.evaluation import evaluate
-from dualread.apps.evaluate.figures import render
+from dualread.apps.evaluate.page import render
 from dualread.apps.evaluate.printed import everything, first
 from dualread.apps.evaluate.report import evaluation_report
 from dualread.evaluation.explained import COUNTS

@@ -13,6 +13,7 @@ import pytest
 import dualread
 from dualread.apps import evaluate
 from dualread.apps import main as program
+from dualread.schema.metrics import ENOUGH_REPLICATES
 from tests.apps.evaluate.tables import ANSWERS, PAIRS, write
 
 _HEAVY = ("torch", "transformers", "sklearn", "matplotlib")
@@ -56,6 +57,8 @@ def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["none.csv"], "none.csv: cannot be read (No such file or directory)."),
+        (["mine.csv", "--replicates", "-5"], f"--replicates: -5, expected {ENOUGH_REPLICATES}."),
         (["mine.csv", "--out", "pairs.csv", "--replicates", "0"], "--out pairs.csv: cannot be written (File exists)."),
         (["--expect", ".8", ".85"], "--expect: needs --target-risk"),
         (["mine.csv", "--expect", ".8", ".85"], "--expect: is for no answers yet. Leave out mine.csv, or --expect."),

@@ -55,6 +55,17 @@ def test_confidences_that_tell_right_from_wrong_that_are_turned_around_and_const
         assert told(tmp_path, table(confidences, right))["ece15"].words == f"not calibrated, too {side} on average"
 
 
+def test_print_shows_the_values_without_images_or_resamples():
+    # Four answers, two right: accuracy .5. Right ones have .9 and .4, wrong ones .6 and .1: of the four pairs, the
+    # right one is ahead in (.9, .6), (.9, .1), (.4, .1), so AUROC is .75. Risks 0, 1/2, 1/3, 1/2; gaps .1, .6, .6, .1.
+    head, *lines = str(evaluate({"correct": [1, 1, 0, 0], "confidence": [0.9, 0.4, 0.6, 0.1]}, replicates=0)).split(
+        "\n"
+    )
+    assert head.endswith("4 answers")
+    values = dict(line.split()[:2] for line in lines[: lines.index("")])
+    assert values == {"accuracy": ".500", "auroc": ".750", "ece15": ".350", "aurc": ".333"}
+
+
 def test_many_methods_fit_one_screen_and_warnings_are_counted():
     rows = {f"confidence_a_method_with_a_long_name_{k}": [j * (k + 3) % 41 / 41 for j in range(40)] for k in range(30)}
     found = evaluate({**rows, "sample_id": range(40), "correct": [0, 1] * 20}, replicates=40)
