@@ -76,13 +76,20 @@ def judged(differences: Sequence[Row]) -> dict[str, dict[str, Any]]:
         adjusted = dict(zip(("p_holm", "p_holm_retrained"), ps, strict=True))
         is_above = is_significant({**row, **adjusted}) and row["estimate"] > 0
         verdicts.setdefault(row["method"], []).append((*ps, is_above))
-    of_methods = {}
-    for method, triples in verdicts.items():
-        ps, again, above = zip(*triples, strict=True)
-        # None if one is missing, so that no method looks better for it.
-        largest = [None if None in values else max(values) for values in (ps, again)]
-        of_methods[method] = {"p": largest[0], "p_retrained": largest[1], "above": all(above)}
-    return of_methods
+    return {
+        method: {
+            "p": _largest([p for p, _, _ in triples]),
+            "p_retrained": _largest([again for _, again, _ in triples]),
+            "above": all(is_above for _, _, is_above in triples),
+        }
+        for method, triples in verdicts.items()
+    }
+
+
+def _largest(p_values: Sequence[float | None]) -> float | None:
+    """Return the largest p-value; None if one is missing, so that no method looks better for it."""
+    known = [p for p in p_values if p is not None]
+    return max(known) if len(known) == len(p_values) else None
 
 
 def rows_of(

@@ -22,7 +22,8 @@ SCHEMA = {
 def answer_sets(parts: Sequence[EvaluationData], by: Sequence[str], miss: float) -> pl.DataFrame:
     """Return threshold, coverage with its interval, size and counts of all sets, and of each group of `by`.
 
-    A set may miss the right choice with the probability `miss`.
+    A set may miss the right choice with the probability `miss`; the answers of each part's `chooser` choose its
+    threshold.
     """
     if not 0.0 < miss < 1.0:
         raise ConfigError(f"--miss {miss:g}: expected a number between 0 and 1, such as .1.")

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.thresholds import ThresholdOptions, chosen, largest_image, same_method
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chosen, same_method
 from dualread.data.tables.contract import REPORT
 from dualread.errors import ConfigError, DataError
 from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates
@@ -28,7 +28,8 @@ SCHEMA = {
 def claim_filters(parts: Sequence[EvaluationData], options: ThresholdOptions) -> pl.DataFrame | None:
     """Return a row for each method and loss with all claims, and with those of each target's certified filter.
 
-    None if the rows are no claims.
+    The columns are those of `SCHEMA`: `claim_filter.RATES` with their intervals. None if the rows are no claims. The
+    claims that choose a filter are those of each part's `chooser`.
     """
     for cells in parts if options.target_risks else ():
         if cells.chooser and cells.has_claims != cells.chooser.has_claims:
@@ -41,15 +42,16 @@ def claim_filters(parts: Sequence[EvaluationData], options: ThresholdOptions) ->
             raise ConfigError("--max-reports: needs a table of claims, which has a column 'claim'.")
         return None
     rows = []
-    certain = dict.fromkeys(f"{name}_{end}" for name in ("kept", "none_kept") for end in ("low", "high"))
     for cells in parts:
         for method in cells.methods:
             claims = claims_of(cells, method)
-            place = {"dataset": cells.dataset, "method": method, **_sizes(claims), "n": len(claims.report)}
-            for loss in LOSSES:  # all claims are kept, of these reports and of others
-                rows.append(
-                    place | {"loss": loss, "threshold": 0.0} | filter_rates(claims, loss, threshold=0.0) | certain
-                )
+            place = {"dataset": cells.dataset, "method": method, "n": len(claims.report)}
+            place |= {"n_reports": claims.n_reports, "n_clusters": int(claims.cluster.max()) + 1}
+            for loss in LOSSES:
+                rates = filter_rates(claims, loss, threshold=0.0)
+                # All claims are kept, of these reports and of others, so that this has no interval.
+                rates |= dict.fromkeys(f"{name}_{end}" for name in ("kept", "none_kept") for end in ("low", "high"))
+                rows.append({**place, "loss": loss, "threshold": 0.0, **rates})
             if cells.chooser and options.target_risks:
                 rows += _certified(cells, cells.chooser, claims, options, place)
     return pl.DataFrame(rows, schema=SCHEMA)
@@ -64,25 +66,21 @@ def _certified(
 ) -> Iterator[dict]:
     method = place["method"]
     chosen_on = claims_of(chooser, same_method(chooser, method, cells))
-    for data, known in ((chooser, chosen_on), (cells, claims)):
-        if options.max_reports is not None and (n := _most_reports(known)) > options.max_reports:
+    for data, labeled in ((chooser, chosen_on), (cells, claims)):
+        if options.max_reports is not None and (n := _most_reports(labeled)) > options.max_reports:
             raise DataError(
                 f"{data.source}: a {data.unit} has {n} reports, and --max-reports says that none has more than"
                 f" {options.max_reports}. Give the largest number that one {data.unit} of this source can have."
             )
-    like = {name.replace("n_", "calibration_"): n for name, n in _sizes(chosen_on).items()}
-    like |= {name: getattr(options, name) for name in ("delta", "share_delta", "max_reports")}
+    limits = {name: getattr(options, name) for name in ("delta", "share_delta", "max_reports")}
+    like = {"calibration_reports": chosen_on.n_reports, "calibration_clusters": int(chosen_on.cluster.max()) + 1}
     like["calibration_max_reports"] = _most_reports(chosen_on)
     for risk, loss in product(options.target_risks, LOSSES):
         how = {"target_risk": risk, "delta": options.level, "max_reports": options.max_reports}
         cut = chosen(cells, chooser, method, partial(certified_filter, chosen_on, loss, **how))
         rates = {"reason": cut} if isinstance(cut, str) else filter_rates(claims, loss, threshold=cut)
         threshold = None if isinstance(cut, str) else cut
-        yield {**place, "target_risk": risk, "loss": loss, "threshold": threshold, **rates, **like}
-
-
-def _sizes(claims: LabeledClaims) -> dict[str, int]:
-    return {"n_reports": claims.n_reports, "n_clusters": int(claims.cluster.max()) + 1}
+        yield {**place, "target_risk": risk, "loss": loss, "threshold": threshold, **rates, **limits, **like}
 
 
 def claims_of(cells: EvaluationData, method: str) -> LabeledClaims:
@@ -99,20 +97,14 @@ def _most_reports(claims: LabeledClaims) -> int:
 
 
 def doubts(cells: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
-    """Yield warnings if an evaluated image has more answers, or a cluster more reports, than those that chose."""
-    if (chooser := cells.chooser) is None:
+    """Yield a warning if an evaluated cluster has more reports than those that chose the filter."""
+    chooser = cells.chooser
+    if chooser is None or not (cells.has_claims and chooser.has_claims):
         return
-    (image, n), (_, most) = largest_image(cells), largest_image(chooser)
-    assumed = "assume that no new one has more than these; state the largest number that is possible with"
-    if options.max_per_image is None and n > most:
+    most, n = (max(_most_reports(claims_of(data, method)) for method in data.methods) for data in (chooser, cells))
+    if options.max_reports is None and n > most:
         yield (
-            f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
-            f" ({most}). Certified thresholds {assumed} --max-per-image."
+            f"warning: a {cells.unit} of {cells.source} has {n} reports, more than any of {chooser.source} ({most})."
+            " Certified filters assume that no new one has more than these; state the largest number that is possible"
+            " with --max-reports."
         )
-    if cells.has_claims and chooser.has_claims and options.max_reports is None:
-        n, most = (max(_most_reports(claims_of(data, name)) for name in data.methods) for data in (cells, chooser))
-        if n > most:
-            yield (
-                f"warning: a {cells.unit} of {cells.source} has {n} reports, more than any of {chooser.source}"
-                f" ({most}). Certified filters {assumed} --max-reports."
-            )

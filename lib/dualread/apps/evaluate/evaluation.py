@@ -9,7 +9,8 @@ from unicodedata import normalize
 import polars as pl
 
 from dualread.apps.evaluate.answer_sets import answer_sets
-from dualread.apps.evaluate.claims import claim_filters, doubts
+from dualread.apps.evaluate.claims import claim_filters
+from dualread.apps.evaluate.claims import doubts as doubts_of_filters
 from dualread.apps.evaluate.evaluation_data import evaluation_data
 from dualread.apps.evaluate.log import LogOptions
 from dualread.apps.evaluate.metrics import differences, measure
@@ -18,7 +19,7 @@ from dualread.apps.evaluate.report import evaluation_report
 from dualread.apps.evaluate.results import Results
 from dualread.apps.evaluate.subgroups import groups_of
 from dualread.apps.evaluate.tables import read_tables
-from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, overlaps, thresholds
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, overlaps, thresholds
 from dualread.data.tables.checks import CheckedTable
 from dualread.data.tables.contract import TableOptions
 from dualread.errors import ConfigError, printable
@@ -136,17 +137,29 @@ def evaluate(
             "--target-risk and --calibration: give both, or --choices and --calibration. The calibration answers choose"
             " the threshold; they must not be those on which the confidence was fitted."
         )
-    limits = {"delta": delta, "share_delta": share_delta, "max_per_image": max_per_image, "max_reports": max_reports}
-    wanted = ThresholdOptions(target_risks=targets, **limits)
-    missing = [missing] if isinstance(missing, str) else missing
-    columns_kept = {"columns": columns, "cluster": cluster, "by": by, "choices": choices or {}, "options": options}
+    wanted = ThresholdOptions(
+        target_risks=targets,
+        delta=delta,
+        share_delta=share_delta,
+        max_per_image=max_per_image,
+        max_reports=max_reports,
+    )
     tables = read_tables(
         predictions,
         pairs,
         calibration,
-        TableOptions(**columns_kept, alternatives=alternatives, missing=missing, decimal=decimal),
+        TableOptions(
+            columns=columns,
+            cluster=cluster,
+            by=by,
+            choices=choices or {},
+            alternatives=alternatives,
+            options=options,
+            missing=[missing] if isinstance(missing, str) else missing,
+            decimal=decimal,
+        ),
         LogOptions(log_format=log_format, score=score, stated_scale=stated_scale),
-        {"method": methods, "dataset": datasets},
+        {"method": tuple(methods), "dataset": tuple(datasets)},
     )
     answers = tables["predictions"]
     replicates = _replicates(answers) if replicates is None else replicates
@@ -166,7 +179,8 @@ def evaluate(
         compared = pl.concat(frames)
         warnings += [*chain(*doubted), *_too_few_resamples(compared, replicates)]
     for cells in parts:
-        warnings += [*overlaps(cells), *(doubts(cells, wanted) if targets else ())]
+        warnings += overlaps(cells)
+        warnings += [*doubts(cells, wanted), *doubts_of_filters(cells, wanted)] if targets else []
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,

@@ -14,7 +14,9 @@ from dualread.errors import DataError
 def write(results: Results, report: EvaluationReport, folder: Path) -> list[str]:
     """Write tables, figures and a page in place of earlier ones; return their names, a figure's with all suffixes.
 
-    Without matplotlib, neither figures nor page are made (`without_figures`).
+    The figures are a forest plot, a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and
+    .csv; evaluate.html shows them on one page. A method without probabilities has no reliability diagram. Without
+    matplotlib, neither figures nor page are made (`without_figures`).
     """
     tables = {"metrics": results.metrics, "differences": results.differences, "thresholds": results.thresholds}
     tables |= {"graded": results.graded, "answer_sets": results.answer_sets, "claim_filter": results.claim_filter}

@@ -1,6 +1,6 @@
-"""How answers are graded: right if equal to an accepted answer in canonical form, as in the paper, or by `correct`.
+"""How answers are graded, and the most common pairs of answer and reference that count as wrong.
 
-What is shown of it are the most common pairs of answer and reference that count as wrong.
+An answer is right if it equals an accepted answer in canonical form, as in the paper, or if `correct` says so.
 """
 
 import re

@@ -36,8 +36,6 @@ _TAG = re.compile(r"</?(?:answer|confidence)>")
 _NUMBER = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})\s*(%?)")
 _COLUMNS = ("sample_id", "question", "image_id", "answer", "reference_answer", "correct")
 _TYPES = {"correct": pl.Boolean, "reference_answer": pl.List(pl.String)}
-# What a reader of logs raises where a file is not as its harness writes it.
-_DAMAGES = (AttributeError, LookupError, RecursionError, SyntaxError, TypeError, ValueError, pl.exceptions.PolarsError)
 _ROUNDING = 1e-6  # by which a log-probability may exceed 0
 _SHOWN = 20  # names that a sentence lists
 
@@ -66,33 +64,35 @@ def read_logged(
     """Read a log as a table of answers: one row per answer and kind of confidence.
 
     `columns` maps columns of a table of answers to those of the log that take their place; of `cluster` and `by`, the
-    log's own columns are kept, and the latter may be empty.
+    log's own columns are kept, and the latter may be empty. Raises ConfigError if a format, score or column is unknown,
+    or no score was chosen of several; DataError if the log is damaged, a score is neither right nor wrong, or nothing
+    is left.
     """
     log, advice = _read(path, str(options.log_format))
     chosen = None if "correct" in columns else _chosen(path, log, options.score)
-    left_out, notes = Counter(log.left_out), list(log.notes)
-    samples = []
+    left_out, notes, samples = Counter(log.left_out), list(log.notes), list[LoggedSample]()
     for sample in log.samples:
-        if (why := None if "correct" in columns else _why_not_graded(sample, chosen)) is None:
-            samples.append(sample)
+        if chosen is not None and str(sample.scores.get(chosen)).strip().lower() in _UNSCORED:
+            left_out[f"no score {chosen!r}"] += 1
+        elif chosen is None and "correct" not in columns and not (sample.references and sample.completions):
+            left_out["no reference answer" if sample.completions else "no answer to grade"] += 1
         else:
-            left_out[why] += 1
+            samples.append(sample)
     if not samples:
         raise DataError(f"{path}: no answer can be evaluated: {_counts(left_out) or 'it has none'}.")
     rows = [_row(path, sample, chosen) for sample in samples]
-    known = list(dict.fromkeys(name for row in rows for name in row))
+    known = dict.fromkeys(name for row in rows for name in row)
     named = {name.removeprefix("-") for name in (*columns.values(), *([cluster] if cluster else []))}
     if unknown := sorted({*named, *by} - {*known}):
         meant = did_you_mean(unknown[0], known)
-        raise ConfigError(f"{path}: the log has no column {unknown[0]!r}. Known: {_listed(known)}.{meant}")
-    others = [name for name in known if name not in {*_COLUMNS, *named, *by}]
-    frame = _frame(rows, [name for name in known if name not in others])
+        raise ConfigError(f"{path}: the log has no column {unknown[0]!r}. Known: {_listed([*known])}.{meant}")
+    frame = _frame(rows, [name for name in known if name in _COLUMNS or name in {*named, *by}])
     if "image_id" not in {*frame.columns, *columns}:
         notes.append("the log does not identify images; name a column that does: --columns image_id=NAME")
     if "correct" not in columns:
-        graded = "the answers are graded by their references"
-        notes.append(f"the score {chosen!r} says what is correct" if chosen else graded)
-    own_columns = tuple(frame.columns)
+        notes.append(
+            f"the score {chosen!r} says what is correct" if chosen else "the answers are graded by their references"
+        )
     if "confidence" not in columns:
         parts = []
         for method, values in _confidences(path, samples, chosen, options.stated_scale, notes).items():
@@ -102,27 +102,24 @@ def read_logged(
         if not parts:
             raise DataError(
                 f"{path}: holds no confidence. {advice}; or name a column that is one: --columns confidence=NAME."
-                f" Found: {'; '.join([_listed(known), *notes])}."
+                f" Found: {'; '.join([_listed([*known]), *notes])}."
             )
-        frame, own_columns = pl.concat(parts), (*own_columns, "method")
+        frame = pl.concat(parts)
     for name in sorted(named):
         if missing := frame[name].null_count():
             left_out[f"no value for {name!r}"] += missing
             frame = frame.drop_nulls(name)
     notes += [f"left out: {_counts(left_out)}"] if left_out else []
-    notes += [f"columns that --columns, --cluster and --by can name besides: {_listed(others)}"] if others else []
-    numbers = pl.int_range(1, len(frame) + 1, eager=True)
-    return RawTable(source=path, frame=frame, rows=numbers, columns=own_columns, notes=tuple(notes), left_out=left_out)
-
-
-def _why_not_graded(sample: LoggedSample, chosen: str | None) -> str | None:
-    """Return why nothing says whether an answer is right; None if something does."""
-    if chosen is not None:
-        is_scored = str(sample.scores.get(chosen)).strip().lower() not in _UNSCORED
-        return None if is_scored else f"no score {chosen!r}"
-    if sample.completions:
-        return None if sample.references else "no reference answer"
-    return "no answer to grade"
+    if others := [name for name in known if name not in {*_COLUMNS, *named, *by}]:
+        notes.append(f"columns that --columns, --cluster and --by can name besides: {_listed(others)}")
+    return RawTable(
+        source=path,
+        frame=frame,
+        rows=pl.int_range(1, len(frame) + 1, eager=True),
+        columns=tuple(name for name in frame.columns if "confidence" in columns or name != "confidence"),
+        notes=tuple(notes),
+        left_out=left_out,
+    )
 
 
 def _frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pl.DataFrame:
@@ -146,7 +143,16 @@ def _read(path: Path, log_format: str) -> tuple[Log, str]:
         raise DataError(f"{path}: is {what}. Expected one log of at most {limits.LOG_BYTES:,} bytes.")
     try:
         return plugins.load("logs", name).read_log(path), plugins.declared("logs", name, "CONFIDENCE")
-    except _DAMAGES as error:
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        RecursionError,
+        SyntaxError,
+        TypeError,
+        ValueError,
+        pl.exceptions.PolarsError,
+    ) as error:
         problem = in_a_line(error)[:200]
     raise DataError(f"{path}: is not as {log_format} writes it ({problem}). Is it complete, and of this harness?")
 
@@ -188,7 +194,8 @@ def _row(path: Path, sample: LoggedSample, chosen: str | None) -> dict[str, Any]
 def answer_to(sample: LoggedSample, completion: str | None) -> str | None:
     """Return the answer in a completion: its `<answer>` block, or all of it if it has no tag of the paper's contract.
 
-    Where it names one of the question's options, it is this option. None if there is a tag and no valid answer.
+    Reasoning that `</think>` ends does not count. Where the answer names one of the question's options, it is this
+    option. None if there is a tag and no valid answer.
     """
     reply = _reply(completion or "")
     answer = parse(reply).answer if _TAG.search(reply) else reply
@@ -233,7 +240,8 @@ def stated_text(sample: LoggedSample) -> str | None:
 def read_stated(path: Path, texts: Sequence[str | None], scale: int | None) -> list[float | None]:
     """Return the confidence in [0, 1] that each text states: a number from 0 to the scale, or to 100%; None for others.
 
-    Raises ConfigError if `scale` is None where 100 may not be meant: no number is above 10, or one is between 0 and 1.
+    Raises ConfigError if `scale` is none of 1, 10 and 100; or if it is None, and no number is above 10, or one is
+    between 0 and 1, so that 100 may not be meant.
     """
     if scale not in (None, 1, 10, 100):
         raise ConfigError(f"--stated-scale {scale}: expected 1, 10 or 100.")

@@ -48,7 +48,11 @@ class DataSetMetrics:
 
 
 def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetrics:
-    """Return every metric of every method; methods with the same clusters meet the same resamples, in any table."""
+    """Return every metric of every method, with its interval.
+
+    Methods with the same clusters are evaluated on the same resamples, whether in one table or in several. A method
+    with a single cluster has no percentile intervals.
+    """
     rows, kept = [], {}
     for method, evaluated in cells.methods.items():
         draws = draws_of(cells, method, replicates=replicates, seed=seed)
@@ -92,7 +96,12 @@ def differences(
 
     If it is compared alone, the others are all of the table. Both methods are judged on the questions that all compared
     methods answer: on the same resamples of the images or, for CCG-AUC, on the same pairs without each image in turn.
-    Holm's adjustment is over the baselines, by metric. The difference of the ECE has neither, and the reason why.
+    Holm's adjustment is over the baselines, by metric. The difference of the ECE has neither interval nor p-value, and
+    the reason why.
+
+    Raises:
+        ConfigError: A method is unknown, or there is none to compare with.
+        DataError: The table names no questions, there is none that all methods answer, or one is about two images.
     """
     cells, method = measured.cells, compared[0]
     known = ", ".join(cells.methods)
@@ -109,6 +118,8 @@ def differences(
         )
     names = compared if compared[1:] else list(cells.methods)
     measured, warnings = _on_common_questions(measured, names, replicates=replicates, seed=seed)
+    for other in others:
+        _check_same_images(measured.cells, method, other)
     rows = _compare(measured, method, others)
     return pl.DataFrame([{"dataset": cells.dataset, **row} for row in rows], schema=_SCHEMA), warnings
 
@@ -167,34 +178,34 @@ def _on_the_same_pairs(measured: DataSetMetrics, methods: Sequence[str]) -> dict
     return by_method
 
 
+def _check_same_images(cells: EvaluationData, method: str, other: str) -> None:
+    """Refuse a question that is about one image with one method, and about another one with the other."""
+    mine, theirs = (
+        dict(cells.methods[name].answers.select("sample_id", "cluster_id").rows()) for name in (method, other)
+    )
+    if different := mine.items() ^ theirs.items():
+        first = min(different)[0]
+        raise DataError(
+            f"{cells.source}: --compare needs the same questions on the same {cells.unit}s, but sample_id {first!r} is"
+            f" about {cells.unit} {mine[first]!r} with {method} and {theirs[first]!r} with {other}. Give both one."
+        )
+
+
 def _on_common_questions(
     measured: DataSetMetrics, names: Sequence[str], *, replicates: int, seed: int
 ) -> tuple[DataSetMetrics, list[str]]:
-    """Return the metrics on the questions that all these methods answer, and a warning if there are others.
-
-    A question that is about one image with one method, and about another one with another method, is refused.
-    """
+    """Return the metrics on the questions that all these methods answer, and a warning if there are others."""
     cells = measured.cells
-    asked = {name: dict(cells.methods[name].answers.select("sample_id", "cluster_id").rows()) for name in names}
-    every, common = set().union(*asked.values()), set.intersection(*map(set, asked.values()))
-    lacks = ", ".join(
-        f"{name}: {len(every) - len(images)}" for name, images in asked.items() if len(images) < len(every)
-    )
+    asked = {name: set(cells.methods[name].answers["sample_id"]) for name in names}
+    every, common = set().union(*asked.values()), set.intersection(*asked.values())
+    if every == common:
+        return measured, []
+    lacks = ", ".join(f"{name}: {len(every - mine)}" for name, mine in asked.items() if mine != every)
     if not common:
         raise DataError(
             f"{cells.source}: --compare needs questions that all methods answer, and there are none (of {len(every)},"
             f" without an answer: {lacks}). Give one question the same sample_id with every method."
         )
-    first = asked[names[0]]
-    for name, question in ((name, question) for name in names[1:] for question in sorted(common)):
-        if first[question] != (other := asked[name][question]):
-            raise DataError(
-                f"{cells.source}: --compare needs the same questions on the same {cells.unit}s, but sample_id"
-                f" {question!r} is about {cells.unit} {first[question]!r} with {names[0]} and {other!r} with {name}."
-                " Give both one."
-            )
-    if every == common:
-        return measured, []
     methods = {}
     for name in names:
         joined, is_common = cells.methods[name], pl.col("sample_id").is_in(sorted(common))

@@ -26,8 +26,10 @@ SHOWN = {
 
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number without a leading zero, and a whole one without decimals: .812, -.030, 1; a dash for None."""
-    if value is None or float(value).is_integer():
-        return "-" if value is None else str(int(value))
+    if value is None:
+        return "-"
+    if float(value).is_integer():
+        return str(int(value))
     text = f"{value:.{digits}f}"
     sign = "-" if text.startswith("-") and float(text) != 0.0 else ""
     return sign + text.removeprefix("-").removeprefix("0")
@@ -35,24 +37,30 @@ def number(value: float | None, digits: int = 3) -> str:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with the ends of its interval, None where there is none; a difference has a sign where it is not 0."""
+    """A number with the ends of its interval, None where there is none."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
-    is_difference: bool = False
 
     def text(self, digits: int = 3, end_digits: int = 3) -> str:
         """Return the number, and [low, high]."""
-
-        def shown(value: float | None, digits: int) -> str:
-            text = number(value, digits)
-            return f"+{text}" if self.is_difference and text.strip("-.0") and not text.startswith("-") else text
-
-        ends = [shown(end, end_digits) for end in (self.low, self.high) if end is not None]
-        return shown(self.value, digits) + (f" [{', '.join(ends)}]" if ends else "")
+        ends = (self.low, self.high)
+        shown = "" if None in ends else f" [{', '.join(self._number(end, end_digits) for end in ends)}]"
+        return self._number(self.value, digits) + shown
 
     __str__ = text
+
+    def _number(self, value: float | None, digits: int) -> str:
+        return number(value, digits)
+
+
+class Difference(Estimate):
+    """A difference, which has a sign where it is not 0."""
+
+    def _number(self, value: float | None, digits: int) -> str:
+        text = number(value, digits)
+        return text if value is None or text.startswith("-") or float(text) == 0.0 else f"+{text}"
 
 
 @dataclass(frozen=True)
@@ -149,9 +157,9 @@ class MethodVerdict:
 
     metric: str
     estimate: Estimate
-    by_chance: float | None  # of the ECE, what calibrated confidences reach by chance, which stands beside it
     words: str
     kind: str = UNCLEAR
+    by_chance: float | None = None  # of the ECE, what calibrated confidences reach by chance; it stands beside it
 
     @property
     def value(self) -> str:
@@ -163,7 +171,8 @@ class MethodVerdict:
         """Its 95% interval, or what stands beside it; empty for nothing."""
         if self.by_chance is not None:
             return f"by chance {number(self.by_chance)}"
-        return self.estimate.text().removeprefix(self.value).lstrip()
+        ends = (self.estimate.low, self.estimate.high)
+        return "" if None in ends else f"[{number(ends[0])}, {number(ends[1])}]"
 
     def compact(self) -> str:
         """Return it for a column of a table, the ends of the interval with two decimals: ".812 .76-.89"."""

@@ -157,17 +157,13 @@ def _verdict(rows: Mapping[str, dict[str, Any]], metric: str, unit: str) -> Meth
     """Return a number of a method and what it says, of the rows of all its metrics."""
     row = rows[metric]
     if row["estimate"] is None:
-        words, kind = f"undefined: {row['reason']}", UNCLEAR
-    else:  # where there is a reason, it is why there is no interval
-        words, kind = (row["reason"], UNCLEAR) if row["reason"] else _words(rows, metric, unit)
-    is_ece = metric == ECE.name and row["estimate"] is not None
-    return MethodVerdict(
-        metric=metric,
-        estimate=Estimate(row["estimate"], row["low"], row["high"]),
-        by_chance=rows[NOISE_FLOOR]["estimate"] if is_ece else None,
-        words=words,
-        kind=kind,
-    )
+        return MethodVerdict(metric=metric, estimate=Estimate(None), words=f"undefined: {row['reason']}")
+    words, kind = _words(rows, metric, unit)
+    if row["reason"]:  # why it has no interval
+        words, kind = row["reason"], UNCLEAR
+    estimate = Estimate(row["estimate"], row["low"], row["high"])
+    floor = rows[NOISE_FLOOR]["estimate"] if metric == ECE.name else None
+    return MethodVerdict(metric=metric, estimate=estimate, by_chance=floor, words=words, kind=kind)
 
 
 def _words(rows: Mapping[str, dict[str, Any]], metric: str, unit: str) -> tuple[str, str]:
@@ -185,11 +181,12 @@ def _words(rows: Mapping[str, dict[str, Any]], metric: str, unit: str) -> tuple[
         too_low = value["calibration_in_the_large"]
         side = "" if too_low is None else f", too {'high' if too_low < 0 else 'low'} on average"
         return f"not calibrated{side}", BAD
-    sides = [side for side in FEW_IMAGES_OF if value[f"natural_few_{side}s"]]
-    if metric == NATURAL_CCG_AUC.name and (sides or row["low"] is None):
-        few = " and ".join(f"{value[f'{side}_images']:.0f} {side}" for side in sides)
-        return f"too few {unit}s{f' ({few})' if few else ''} for a verdict", UNCLEAR
-    if row["low"] is None:
+    if metric == NATURAL_CCG_AUC.name:
+        sides = [side for side, flag in FEW_IMAGES_OF.items() if value[f"natural_{flag}"]]
+        if sides or row["low"] is None:
+            few = " and ".join(f"{value[f'{side}_images']:.0f} {side}" for side in sides)
+            return f"too few {unit}s{f' ({few})' if few else ''} for a verdict", UNCLEAR
+    elif row["low"] is None:
         counts = {kind: value[f"images_with_{kind}"] for kind in ("right", "wrong")}
         few = [f"{n:.0f} with {kind}" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
         because = f"{unit}s: {', '.join(few)} answers" if few else "nothing to resample"
@@ -221,8 +218,8 @@ def _forests(
     estimates = []
     for rows in by_method.values():
         few = [side for side, flag in FEW_IMAGES_OF.items() if rows[f"natural_{flag}"]["estimate"]]
-        rows[NATURAL_CCG_AUC.name]["short"] = " and ".join(few) or None
-        estimates += [row for row in rows.values() if row["reason"] != NO_PAIRS]
+        short = {NATURAL_CCG_AUC.name: " and ".join(few) or None}
+        estimates += [{**row, "short": short.get(name)} for name, row in rows.items() if row["reason"] != NO_PAIRS]
     place = {"study": Path(cells.source).name, "backbone": "", "dataset": cells.dataset or ""}
     methods = rows_of(estimates, [], {method: method for method in cells.methods}, limit=None, **place)
     shown = {"": list(methods)}

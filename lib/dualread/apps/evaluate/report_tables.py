@@ -8,7 +8,7 @@ import polars as pl
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import wrong_pairs
 from dualread.apps.evaluate.metrics import UNDEFINED
-from dualread.apps.evaluate.printed import SHOWN, Cell, Estimate, PValue, ReportTable, number
+from dualread.apps.evaluate.printed import SHOWN, Cell, Difference, Estimate, PValue, ReportTable, number
 from dualread.apps.evaluate.results import Groups, Results
 from dualread.apps.evaluate.thresholds import MODEL
 from dualread.data.tables.contract import REPORT
@@ -31,17 +31,17 @@ def _table(
     caption: str,
     rows: Sequence[Row],
     columns: Sequence[tuple[str, str | Callable[[Row], Cell]]],
-    remark: str | None = "reason",
+    remark: str = "reason",
     **more: Any,
 ) -> ReportTable:
-    """Return a table of the rows of a frame; under each head, and as remark, is a column, or what a function gives."""
+    """Return a table of rows: under each head is a column of theirs, or what a function makes of a row."""
     cells = [tuple(row[cell] if isinstance(cell, str) else cell(row) for _, cell in columns) for row in rows]
-    remarks = [row[remark] or "" for row in rows] if remark else ()
+    remarks = [row[remark] or "" for row in rows]
     return ReportTable(caption=caption, columns=[head for head, _ in columns], rows=cells, remarks=remarks, **more)
 
 
-def _estimate(value: str = "estimate", low: str = "low", high: str = "high", **more: Any) -> Callable[[Row], Estimate]:
-    return lambda row: Estimate(row[value], row[low], row[high], **more)
+def _estimate(value: str = "estimate", low: str = "low", high: str = "high") -> Callable[[Row], Estimate]:
+    return lambda row: Estimate(row[value], row[low], row[high])
 
 
 def _rate(name: str) -> Callable[[Row], Estimate]:
@@ -145,8 +145,10 @@ def _remark(row: Row, by_method: Mapping[tuple[str, str], Row], unit: str) -> st
 
 def _few_of_a_kind(metric: str, methods: Collection[str], by_method: Mapping[tuple[str, str], Row], unit: str) -> str:
     """Return which kind of answers is on few images (or what else `unit` is) only, for a metric that rests on both."""
+    if metric not in WITH_PERCENTILES:
+        return ""
     counted = []
-    for kind in ("right", "wrong") if metric in WITH_PERCENTILES else ():
+    for kind in ("right", "wrong"):
         n = min(by_method[method, f"images_with_{kind}"]["estimate"] for method in methods)
         if n < FEW_IMAGES:
             counted.append(f"{n:.0f} {unit}{'' if n == 1 else 's'} with {kind} answers")
@@ -192,7 +194,7 @@ def _difference_table(rows: pl.DataFrame, results: Results, cells: EvaluationDat
         [
             ("metric", "metric"),
             ("method - baseline", lambda row: f"{row['method']} - {row['baseline']}"),
-            ("difference [95%]", _estimate(is_difference=True)),
+            ("difference [95%]", lambda row: Difference(row["estimate"], row["low"], row["high"])),
             ("p", lambda row: PValue(row["p"], row["p_at_most"])),
             ("p (Holm)", lambda row: PValue(row["p_holm"], row["p_holm_at_most"])),
         ],
@@ -305,15 +307,17 @@ def _group_tables(groups: Groups, cells: EvaluationData) -> Iterator[ReportTable
         metrics = [name for name in _OF_GROUPS if any(rows[row["group"], name]["n"] for row in sizes)]
         worst = cells.rows_of(groups.worst).filter(pl.col("metric").is_in(metrics), by=column, method=method).to_dicts()
         of_method = f", {method}" if len(cells.methods) > 1 else ""
-        yield _table(
-            f"By {column}, {method}: intervals hold for all groups together",
-            sizes,
-            [
-                (f"by {column}{of_method}", lambda row: row["group"] or "(no value)"),
-                *[("answers", "n"), (f"{cells.unit}s", "n_clusters")],
-                *((name, lambda row, rows=rows, name=name: interval(rows[row["group"], name])) for name in metrics),
+        yield ReportTable(
+            caption=f"By {column}, {method}: intervals hold for all groups together",
+            columns=(f"by {column}{of_method}", "answers", f"{cells.unit}s", *metrics),
+            rows=[
+                (
+                    row["group"] or "(no value)",
+                    *(row["n"], row["n_clusters"]),
+                    *(interval(rows[row["group"], name]) for name in metrics),
+                )
+                for row in sizes
             ],
-            None,
             notes=list(_about_groups([row for row in sizes if row["group"] is not None], rows, worst, cells.unit)),
         )
 
@@ -331,13 +335,13 @@ def _about_groups(
     yield f"intervals: of all groups of the column together (95%){none}"
     for row in worst:
         if row["estimate"] is not None:
-            chosen = f"{row['group']!r}, of {row['n_groups']} groups: {_estimate()(row)}"
-            yield f"worst {row['metric']}: {chosen}, the interval of the worst group, whichever it is"
+            chosen = f"{row['group']!r}, of {row['n_groups']} groups"
+            shown = Estimate(row["estimate"], row["low"], row["high"])
+            yield f"worst {row['metric']}: {chosen}: {shown}, the interval of the worst group, whichever it is"
     for metric in _OF_GROUPS:
         tested = [row for (_, name), row in rows.items() if name == metric and row["p_holm"] is not None]
         differing = [
-            f"{row['group']!r} {Estimate(row['difference'], is_difference=True)}"
-            f" (p {PValue(row['p_holm'], row['p_holm_at_most'])})"
+            f"{row['group']!r} {Difference(row['difference'])} (p {PValue(row['p_holm'], row['p_holm_at_most'])})"
             for row in tested
             if row["p_holm"] < ALPHA
         ]

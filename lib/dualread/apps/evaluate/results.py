@@ -20,32 +20,44 @@ class Groups:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """What `evaluate` computed."""
+    """What `evaluate` computed.
 
-    # One row per data set, method, subset and metric: dataset (null if the table names none), method, subset (all,
-    # open, closed), metric, estimate (null with a reason), low, high (95% interval), n, n_clusters, reason.
+    Attributes:
+        metrics: One row per data set, method, subset and metric: dataset (null if the table names none), method, subset
+            (all, open, closed), metric, estimate (null with a reason), low, high (95% interval), n, n_clusters, reason.
+        differences: One row per data set, metric and baseline, with p and p_holm; None if nothing was compared. That of
+            the ECE has an estimate, and the reason why interval and p-values are withheld.
+        thresholds: One row per data set, method, target_risk and rule (empirical, certified): threshold, and coverage
+            and risk of the answers with at least this confidence, with intervals for this threshold; delta, share_delta
+            and max_per_image, as given, for certified ones; and what the calibration answers are like. None
+            without a target risk.
+        warnings: Sentences about empty answers, about values that contradict each other, about questions that both
+            chose a threshold and judge it, and about images with more answers than those that chose it.
+        unused: Sentences that name the columns that were not used.
+        notes: Sentences about how logs and renamed columns were read.
+        left_out: {"file: why": number of answers in a log that cannot be evaluated}.
+        parts: The joined rows behind them, one per data set.
+        replicates: Number of resamples.
+        seed: Seed of the resampling.
+        answer_sets: One row per method and group, see `answer_sets.answer_sets`; None without `choices`.
+        groups: The metrics by group, and what is said of all groups of a column together; None without `by`.
+        claim_filter: Of claims, one row per data set, method, loss of a report ("share" of its kept claims that are
+            unsupported, or "any") and target_risk, null for all claims: threshold of the certified filter; kept,
+            unsupported, none_kept and risk, with intervals over clusters. None if the rows are no claims.
+    """
+
     metrics: pl.DataFrame
-    # One row per data set, metric and baseline, with p and p_holm; None if nothing was compared. That of the ECE has an
-    # estimate, and the reason why interval and p-values are withheld.
     differences: pl.DataFrame | None
-    # One row per data set, method, target_risk and rule (empirical, certified): threshold, and coverage and risk of the
-    # answers with at least this confidence, with intervals for this threshold; delta, share_delta and max_per_image, as
-    # given, for certified ones; and what the calibration answers are like. None without a target risk.
     thresholds: pl.DataFrame | None
-    warnings: Sequence[
-        str
-    ]  # sentences about values that contradict each other, and about answers that choose and judge
-    unused: Sequence[str]  # sentences that name the columns that were not used
-    notes: Sequence[str]  # sentences about how tables and logs were read
-    left_out: Mapping[str, int]  # {"file: why": number of answers that cannot be evaluated}
-    parts: Sequence[EvaluationData]  # the joined rows behind them, one per data set
-    replicates: int  # number of resamples
-    seed: int  # of the resampling
-    answer_sets: pl.DataFrame | None = None  # one row per method and group (`answer_sets`); None without `choices`
-    groups: Groups | None = None  # metrics by group, and what holds for all of a column together; None without `by`
-    # Of claims, one row per data set, method, loss of a report ("share" of its kept claims that are unsupported, or
-    # "any") and target_risk, null for all claims: threshold of the certified filter; kept, unsupported, none_kept and
-    # risk, with intervals over clusters. None if the rows are no claims.
+    warnings: Sequence[str]
+    unused: Sequence[str]
+    notes: Sequence[str]
+    left_out: Mapping[str, int]
+    parts: Sequence[EvaluationData]
+    replicates: int
+    seed: int
+    answer_sets: pl.DataFrame | None = None
+    groups: Groups | None = None
     claim_filter: pl.DataFrame | None = None
 
     @property

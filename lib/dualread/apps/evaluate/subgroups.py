@@ -64,7 +64,8 @@ def _of_group(cells: EvaluationData, column: str, group: str) -> EvaluationData:
     """Return the answers of one group, of the methods that have some."""
     chosen = cells.groups.filter(pl.col(f"{BY}{column}") == group).select("method", "sample_id")
     methods = {
-        name: replace(cells.methods[name], answers=cells.methods[name].answers.join(rows, on="sample_id", how="semi"))
-        for (name,), rows in chosen.partition_by("method", as_dict=True).items()
+        name: replace(joined, answers=joined.answers.join(chosen.filter(method=name), on="sample_id", how="semi"))
+        for name, joined in cells.methods.items()
+        if name in set(chosen["method"])
     }
-    return replace(cells, methods=dict(sorted(methods.items())))
+    return replace(cells, methods=methods)

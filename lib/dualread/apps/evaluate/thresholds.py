@@ -64,6 +64,8 @@ def thresholds(parts: Sequence[EvaluationData], options: ThresholdOptions) -> pl
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
 
     Coverage and risk have 95% intervals (`proportion.share_interval`), which hold for new images and this threshold.
+    Raises DataError if the calibration answers lack a method, or are the evaluated ones; or if an image has too many
+    answers.
     """
     rows = []
     for cells, chooser in with_choosers(parts):
@@ -90,7 +92,7 @@ def _refuse_answers(cells: EvaluationData, chooser: EvaluationData, options: Thr
             " the error rate is too low, and nothing is certified."
         )
     for data in (chooser, cells):
-        image, n = largest_image(data)
+        image, n = _largest_image(data)
         if options.max_per_image is not None and n > options.max_per_image:
             raise DataError(
                 f"{data.source}: {data.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
@@ -108,12 +110,9 @@ def threshold_rows(cells: EvaluationData, chooser: EvaluationData, options: Thre
         for risk, rule in product(options.target_risks, (EMPIRICAL, CERTIFIED)):
             limits = {"delta": options.level, "max_per_image": options.max_per_image}
             cut = chosen(cells, chooser, method, partial(threshold, rule, chosen_on, target_risk=risk, **limits))
-            yield {
-                **{"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule},
-                **_judged(judged_on, cut, cells.unit),
-                **{name: getattr(options, name) if rule == CERTIFIED else None for name in names},
-                **like,
-            }
+            place = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
+            assumed = {name: getattr(options, name) if rule == CERTIFIED else None for name in names}
+            yield place | _judged(judged_on, cut, cells.unit) | assumed | like
 
 
 def chosen(cells: EvaluationData, chooser: EvaluationData, method: str, cut: Callable[[], float]) -> float | str:
@@ -172,12 +171,26 @@ def same_method(chooser: EvaluationData, method: str, cells: EvaluationData) -> 
     raise DataError(f"{chooser.source}: no answers of method {method!r} to choose a threshold. Found: {known}.")
 
 
-def largest_image(cells: EvaluationData) -> tuple[str, int]:
+def _largest_image(cells: EvaluationData) -> tuple[str, int]:
     """Return the image with the most answers of one method, and their number."""
     counts = [
         joined.answers["cluster_id"].value_counts().sort("count", "cluster_id") for joined in cells.methods.values()
     ]
     return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda counted: counted[1])
+
+
+def doubts(cells: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
+    """Yield a warning if an evaluated image has more answers than those that chose the thresholds."""
+    if cells.chooser is None:
+        return
+    image, n = _largest_image(cells)
+    most = _largest_image(cells.chooser)[1]
+    if options.max_per_image is None and n > most:
+        yield (
+            f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of"
+            f" {cells.chooser.source} ({most}). Certified thresholds assume that no new one has more than these; state"
+            " the largest number that is possible with --max-per-image."
+        )
 
 
 def overlaps(cells: EvaluationData) -> Iterator[str]:
@@ -217,24 +230,27 @@ def plan(options: argparse.Namespace) -> Iterator[str]:
     """Yield lines about how many calibration images certify a threshold, for what a user expects (--expect)."""
     if not options.target_risk:
         raise ConfigError("--expect: needs --target-risk, the largest error rate of the answers that are kept.")
-    (accuracy, auroc), each = options.expect, options.per_image
-    most = options.max_per_image or each
+    most = options.max_per_image or options.per_image
     wanted = ThresholdOptions(
         target_risks=options.target_risk, delta=options.delta, share_delta=options.share_delta, max_per_image=most
     )
+    accuracy, auroc = options.expect
     try:
-        expected = Expected(accuracy=accuracy, auroc=auroc, per_image=each, max_per_image=most)
+        expected = Expected(accuracy=accuracy, auroc=auroc, per_image=options.per_image, max_per_image=most)
     except ValueError as error:
-        raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {each}: {error}") from error
-    answers = f"{each} answer{'' if each == 1 else 's'} each{'' if most == each else f' (at most {most})'}"
+        raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {options.per_image}: {error}") from error
+    each = "1 answer" if expected.per_image == 1 else f"{expected.per_image} answers"
+    at_most = "" if most == expected.per_image else f" (at most {most})"
     yield (
-        f"calibration images with {answers}, {MODEL} with accuracy {accuracy:g} and AUROC {auroc:g}, delta"
-        f" {wanted.level:g}, {REPETITIONS} simulated sets for each number of images"
+        f"calibration images with {each} each{at_most}, {MODEL} with accuracy {expected.accuracy:g} and AUROC"
+        f" {expected.auroc:g}, delta {wanted.level:g}, {REPETITIONS} simulated sets for each number of images"
     )
     for risk in options.target_risk:
         sizes = planned(expected, target_risk=risk, delta=wanted.level)
         yield ""
+        if not sizes:
+            yield f"target risk {risk:g}: {LARGEST // expected.per_image} images are not enough"
+            continue
         table = [("target risk", "images", "certify a threshold", "answers kept, mean")]
         table += [(f"{risk:g}", str(size.images), f"{size.certified:.0%}", f"{size.kept:.0%}") for size in sizes]
-        not_enough = [f"target risk {risk:g}: {LARGEST // each} images are not enough"]
-        yield from aligned(table, numbers=(0, 1, 2, 3)) if sizes else not_enough
+        yield from aligned(table, numbers=(0, 1, 2, 3))

@@ -42,7 +42,8 @@ class CheckedTable(RawTable):
     """A table with the declared columns that it has, each with its type, and int64 `row`; references are lists.
 
     Each row of `frame` has `confidence`, and `is_score` says whether it is one of which only the order counts.
-    `user_names` is {declared name: name in the file}, where the user said so; `unused` are columns that are not read.
+    `user_names` is {declared name: name in the file}, where the user said so; `unused` are columns that are not read;
+    `options` are those by which it was checked.
     """
 
     user_names: Mapping[str, str] = field(default_factory=dict)
@@ -107,8 +108,8 @@ def checked(
     if table.rows.is_empty():
         raise DataError(f"{table.source}: has no rows. Found the columns {', '.join(table.columns[:20]) or 'none'}.")
     _refuse_misspelled(table, read, {*known, *(() if claims is None else [CLAIM])})
-    said = {"frame": _renamed(table, read.names, options), "user_names": read.names, "options": options}
-    answers = CheckedTable(**{**vars(table), **said})
+    checking = {"frame": _renamed(table, read.names, options), "user_names": read.names, "options": options}
+    answers = CheckedTable(**{**vars(table), **checking})
     if options.missing:
         texts = pl.selectors.string() - pl.selectors.by_name("question", require_all=False)
         answers = answers.with_column(texts.replace(dict.fromkeys(options.missing)))
@@ -337,7 +338,8 @@ def _with_options(table: CheckedTable, prefix: str) -> CheckedTable:
     if table.has(reference):
         rows = zip(table.frame[reference].to_list(), choices, strict=True)
         references = [[option_text(item, texts) for item in items or ()] for items, texts in rows]
-        nameless, shown = pl.Series([None in items for items in references]), table.frame[reference].list.join(" | ")
+        nameless = pl.Series([None in items for items in references], dtype=pl.Boolean)
+        shown = table.frame[reference].list.join(" | ")
         table.refuse(reference, nameless, shown, "expected the text or the letter of one of the row's options")
         table = table.with_column(pl.Series(reference, references, dtype=pl.List(pl.String)))
     return table

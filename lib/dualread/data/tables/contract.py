@@ -137,7 +137,11 @@ class TableOptions:
     decimal: str = "."  # "," if numbers may have decimal commas
 
     def __post_init__(self) -> None:
-        """Refuse what is no text or no sign."""
+        """Check what is no text or no sign.
+
+        Raises:
+            ConfigError: `alternatives` is empty, or `decimal` is neither a point nor a comma.
+        """
         if self.alternatives == "":
             raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
         if self.decimal not in (".", ","):
@@ -159,10 +163,11 @@ class TableOptions:
 
     def reading(self, declared: Sequence[UserColumn]) -> "ColumnsRead":
         """Return which columns of a table are read; a negated confidence is a score."""
+        known = {column.name for column in declared}
         names = {
             name.replace("confidence", "score", 1) if column.startswith("-") else name: column
             for name, column in self.columns.items()
-            if name in {column.name for column in declared} or name.startswith((WIDE, WIDE_SCORE))
+            if name in known or name.startswith((WIDE, WIDE_SCORE))
         }
         return ColumnsRead(declared=declared, options=self, names=names)
 

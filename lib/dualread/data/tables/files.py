@@ -154,19 +154,20 @@ class _TextFile:
         names: dict[str, str] = {}
         is_plain = True
         for row, line, record in self._rows():
-            if not isinstance(record, BrokenLine):
-                if row > limits.TABLE_ROWS:
-                    raise DataError(f"{self._path}: has more than {limits.TABLE_ROWS:,} rows. Split it.")
-                if not isinstance(record, Mapping):
-                    raise DataError(f"{self._path}: {self.unit} {line}: is {_kind(record)}, expected an object.")
-                if not record.keys() <= names.keys():
-                    names |= dict(zip(record, plain_names(self._path, record), strict=True))
-                    is_plain = all(name == plain for name, plain in names.items())
-                    if len(names) > limits.TABLE_COLUMNS:
-                        most = f"{limits.TABLE_COLUMNS:,}"
-                        raise DataError(f"{self._path}: has more than {most} columns. Is it transposed?")
-                if not is_plain:
-                    record = dict(zip(plain_names(self._path, record), record.values(), strict=True))
+            if isinstance(record, BrokenLine):
+                yield row, line, record
+                continue
+            if row > limits.TABLE_ROWS:
+                raise DataError(f"{self._path}: has more than {limits.TABLE_ROWS:,} rows. Split it.")
+            if not isinstance(record, Mapping):
+                raise DataError(f"{self._path}: {self.unit} {line}: is {_kind(record)}, expected an object.")
+            if not record.keys() <= names.keys():
+                names |= dict(zip(record, plain_names(self._path, record), strict=True))
+                is_plain = all(name == plain for name, plain in names.items())
+                if len(names) > limits.TABLE_COLUMNS:
+                    raise DataError(f"{self._path}: has more than {limits.TABLE_COLUMNS:,} columns. Is it transposed?")
+            if not is_plain:
+                record = dict(zip(plain_names(self._path, record), record.values(), strict=True))
             yield row, line, record
 
     def _separator(self, first: str) -> str:

@@ -140,7 +140,10 @@ class Findings:
 def find(
     contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]], units: Mapping[str, str] | None = None
 ) -> Findings:
-    """Return what a study found on its in-distribution test set; the layouts are those of its tables, as mappings."""
+    """Return what a study found on its in-distribution test set.
+
+    The layouts are those of its tables (`dualread.schema.tables.Layout`, as mappings); `units` are as in `Findings`.
+    """
     units = units or {}
     backbones: dict[str, str] = {}
     methods: dict[str, Mapping] = {}

@@ -31,7 +31,11 @@ _AUDITS = ("data/MANIFEST.json", "leakage/MANIFEST.json")
 
 
 def render(study: Path, store: Store, *, beside: Path) -> str:
-    """Return the page of the study in the folder `study`; links to files are relative to the folder `beside`."""
+    """Return the page of the study in the folder `study`; links to files are relative to the folder `beside`.
+
+    Raises:
+        ArtifactError: The study has no finished table, or a file of it is damaged.
+    """
     origins = provenance.Provenance(store)
     tables, figures = results.tables(study, origins), results.figures(study, origins)
     audited = [read_manifest(study / name) for name in _AUDITS if (study / name).exists()]
@@ -79,9 +83,9 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
 def _facts(labels: provenance.Labels, behind: provenance.Artifacts) -> dict[str, list[str]]:
     """Return the labels of the backbones, methods and data sets of the study."""
     splits: dict[str, set[str]] = {}
-    for action in (manifest.action for manifest in behind.values() if manifest is not None):
-        if action.stage == "build_manifest":
-            splits.setdefault(action.spec["dataset"], set()).add(action.spec["split"])
+    for manifest in filter(None, behind.values()):
+        if manifest.action.stage == "build_manifest":
+            splits.setdefault(manifest.action.spec["dataset"], set()).add(manifest.action.spec["split"])
     more = {name: f" ({', '.join(sorted(shown))})" for name, shown in splits.items() if shown - {"test"}}
     sets = {**{name: name for name in splits}, **labels["datasets"]}
     return {
@@ -95,12 +99,13 @@ def _services(behind: provenance.Artifacts, labels: provenance.Labels) -> dict[s
     """Return, by label of the actors whose answers are given, the methods that are left out by the reason why."""
     specs = [manifest.action.spec for manifest in behind.values() if manifest is not None]
     left_out = {spec["actor"]: spec["left_out"] for spec in specs if "left_out" in spec}
-    return {
-        labels["actors"].get(actor, actor): {
-            reason: [method for method, why in reasons.items() if why == reason] for reason in reasons.values()
-        }
-        for actor, reasons in sorted(left_out.items())
-    }
+    services: dict[str, Mapping[str, list[str]]] = {}
+    for actor, reasons in sorted(left_out.items()):
+        methods: dict[str, list[str]] = {}
+        for method, reason in reasons.items():
+            methods.setdefault(reason, []).append(method)
+        services[labels["actors"].get(actor, actor)] = methods
+    return services
 
 
 LONGEST = 20  # words of a sentence
@@ -131,6 +136,9 @@ def opening(study: Path, findings: Findings) -> tuple[list[str], list[Plot]]:
     """Return the first screen of the study in a folder: at most three sentences of at most `LONGEST` words, and plots.
 
     There is a plot per backbone, and none where the study has no figure `forest`.
+
+    Raises:
+        ArtifactError: The values of its forest plot cannot be read.
     """
     file = study / "figures" / FIGURE / f"{FIGURE}.csv"
     try:

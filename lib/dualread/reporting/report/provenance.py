@@ -35,7 +35,11 @@ class Provenance(Graph):
     """The artifacts of a store, each read once, and what the report says of them besides."""
 
     def file(self, key: str, name: str) -> bytes:
-        """Return a file of an entry; ArtifactError if the store does not have it."""
+        """Return a file of an entry.
+
+        Raises:
+            ArtifactError: The store does not have it.
+        """
         try:
             return (self.store.entry(key) / name).read_bytes()
         except OSError as error:
@@ -61,23 +65,25 @@ def runs(artifacts: Artifacts, labels: Labels) -> Grid:
         if manifest and manifest.action.stage in ("generate", "read_answers"):
             spec = manifest.action.spec
             seeds.setdefault((spec["backbone"], spec["actor"]), set()).add(spec["seed"])
-    backbones, actors = (
-        {
-            name: labels[kind].get(name, name)
-            for name in (*sorted(names - labels[kind].keys()), *labels[kind])
-            if name in names
-        }
-        for kind, names in (("backbones", {run[0] for run in seeds}), ("actors", {run[1] for run in seeds}))
-    )
+    backbones = _in_order({backbone for backbone, _ in seeds}, labels["backbones"])
+    actors = _in_order({actor for _, actor in seeds}, labels["actors"])
     texts = {
-        run: ", ".join(map(str, sorted(numbers))) if numbers != {0} else "no seed" for run, numbers in seeds.items()
+        run: "no seed" if numbers == {0} else ", ".join(map(str, sorted(numbers))) for run, numbers in seeds.items()
     }
     rows = [(label, *(texts.get((backbone, actor)) for actor in actors)) for backbone, label in backbones.items()]
     return Grid("Seeds of the actors whose answers the tables and figures use", ("Backbone", *actors.values()), rows)
 
 
+def _in_order(names: set[str], labels: Mapping[str, str]) -> dict[str, str]:
+    ordered = [*sorted(names - labels.keys()), *(name for name in labels if name in names)]
+    return {name: labels.get(name, name) for name in ordered}
+
+
 def checkpoints(artifacts: Artifacts, labels: Labels, provenance: Provenance) -> list[Row]:
-    """Return, per checkpoint that was probed, what experiments say (`models/probe.py`): how rows are read."""
+    """Return what experiments say about the checkpoints of a study (`models/probe.py`): how rows are read, how exactly.
+
+    There is one row per checkpoint that was probed; actors that are trained from it have its facts.
+    """
     rows = []
     for key, manifest in artifacts.items():
         if manifest is None or manifest.action.stage != "probe_checkpoint":
@@ -129,7 +135,10 @@ def keys(artifacts: Artifacts, provenance: Provenance) -> list[Row]:
 
 
 def stage_costs(study: Path, store: Store) -> pl.DataFrame:
-    """Return one row per stage of the artifacts below `study`; one without a record in the store has no time."""
+    """Return one row per stage, the longest first: stage, entries, seconds, longest, peak_memory_mb, size_mb.
+
+    Every artifact below `study` counts once. An artifact without a record in the store counts as an entry without time.
+    """
     rows = {}
     for directory in artifacts_below(study, store):
         manifest = read_manifest(directory / MANIFEST_NAME)

@@ -22,7 +22,7 @@ class FinishedArtifact:
     """The artifact of a table or a figure: its manifest, its title, and what it was made from.
 
     Raises:
-        ArtifactError: Its manifest is damaged; or, of its properties, a file cannot be read.
+        ArtifactError: Its manifest is damaged, or a file cannot be read.
     """
 
     def __init__(self, folder: Path, provenance: Provenance) -> None:
