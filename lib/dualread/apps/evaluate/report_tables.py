@@ -87,10 +87,12 @@ def metric_tables(results: Results, cells: EvaluationData) -> Iterator[ReportTab
         rows = sorted(known.to_dicts(), key=lambda row: order.index(row["metric"]))
         explained: set[str] = set()  # metrics, beside their first method
         for row in rows:
+            if row["reason"]:
+                row["remark"] = row["reason"]
+                continue
             meaning = "" if row["metric"] in explained else METRICS[row["metric"]]
-            explained |= set() if row["reason"] else {row["metric"]}
-            about = filter(None, [meaning, _remark(row, by_method, cells.unit)])
-            row["remark"] = row["reason"] or "; ".join(about)
+            explained.add(row["metric"])
+            row["remark"] = "; ".join(filter(None, [meaning, _remark(row, by_method, cells.unit)]))
         note = (
             "ece15 has no interval: it contains an error by chance, which resamples would add once more."
             " squared_calibration_error leaves it out"
