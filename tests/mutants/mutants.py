@@ -677,7 +677,7 @@ MUTANTS = (
     Mutant(
         "certified thresholds of groups do not share delta",
         "apps/evaluate/subgroups.py",
-        "share_delta=options.share_delta * len(groups)",
+        "share_delta=options.share_delta * max(len(groups), 1)",
         "share_delta=options.share_delta",
         ("apps/evaluate/test_groups.py",),
     ),
@@ -897,8 +897,8 @@ MUTANTS = (
     Mutant(
         "a column Claim is ignored",
         "data/tables/checks.py",
-        "_refuse_misspelled(table, unread, {*known, *(() if claims is None else [CLAIM])} - {*options.columns})",
-        "_refuse_misspelled(table, unread, {*known} - {*options.columns})",
+        "_refuse_misspelled(table, read, {*known, *(() if claims is None else [CLAIM])})",
+        "_refuse_misspelled(table, read, known)",
         ("apps/evaluate/test_messages.py",),
     ),
     Mutant(

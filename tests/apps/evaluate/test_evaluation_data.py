@@ -5,7 +5,8 @@ import pytest
 
 import dualread
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, evaluation_data
-from dualread.apps.evaluate.graded import grading_lines, wrong_pairs
+from dualread.apps.evaluate.graded import wrong_pairs
+from dualread.apps.evaluate.report import grading_lines
 from dualread.data.tables.checks import checked
 from dualread.data.tables.contract import ANSWERS as OF_ANSWERS
 from dualread.data.tables.contract import PAIRS as OF_PAIRS

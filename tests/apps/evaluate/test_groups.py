@@ -84,6 +84,13 @@ def test_certified_thresholds_share_delta_over_the_groups_of_a_column(folder):
     assert "0 of 2 certified thresholds of groups, which share delta" in str(nothing)
 
 
+def test_a_data_set_without_groups_has_no_thresholds_of_groups():
+    table = {"dataset": ["a", "a", "b"], "confidence": [0.9, 0.2, 0.5], "correct": [1, 0, 1], "sex": ["f", "m", None]}
+    calibration = {**table, "confidence": [0.8, 0.3, 0.4]}
+    groups = dualread.evaluate(table, by="sex", calibration=calibration, target_risk=0.3, replicates=0).groups
+    assert set(groups.thresholds.select("dataset", "group").rows()) == {("a", "f"), ("a", "m")}
+
+
 @pytest.mark.parametrize(
     ("values", "groups"),
     [

@@ -50,6 +50,17 @@ TABLES = {
         f"pairs without {name}": (ANSWERS, without(PAIRS, name))
         for name in ("sample_id", "donor_image_id", "donor_confidence", "donor_correct")
     },
+    "an image of two patients": (
+        ANSWERS.replace("\n", ",p1\n")
+        .replace("confidence,p1", "confidence,cluster_id")
+        .replace("0.3,p1", "0.3,p2")
+        .replace("ct-03", "ct-01"),
+        PAIRS,
+    ),
+    "an image of a patient without a name": (
+        ANSWERS.replace("\n", ",p1\n").replace("confidence,p1", "confidence,cluster_id").replace("0.3,p1", "0.3,NA"),
+        None,
+    ),
     "a pair twice": (ANSWERS, PAIRS.replace("q3", "q1")),
     "a pair of no answer": (ANSWERS, PAIRS.replace("q2", "q9")),
     "pairs of another method": (ANSWERS, PAIRS.replace("sample_id", "method,sample_id").replace("\nq", "\nother,q")),

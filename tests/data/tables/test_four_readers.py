@@ -131,7 +131,7 @@ _ONLY_NAMED = {"id": "id"}  # other columns, such as the confidence, are then no
 def by_evaluate(path):
     own = {"sample_id": "id", "image_id": "image", "reference_answer": "reference_answers"}
     options = TableOptions(columns=own)
-    answers = read_tables(path, None, None, options, LogOptions(), {}).answers.frame
+    answers = read_tables(path, None, None, options, LogOptions(), {})["predictions"].frame
     return answers.select("sample_id", "question", "reference_answer").rows()
 
 

@@ -128,24 +128,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PREDICTIONS",
         help="table of answers, or log, see above; not with --expect",
     )
-    parser.add_argument("--pairs", help="table of donor pairs, see above")
+    parser.add_argument("--pairs", help="table of donor pairs, see above, which CCG-AUC needs (none)")
     parser.add_argument(
         "--from",
         dest="log_format",
         metavar="HARNESS",
-        help="PREDICTIONS and the calibration answers are logs of this harness, see above",
+        help="PREDICTIONS and the calibration answers are logs of this harness: inspect, lm-eval, lmms-eval or"
+        " vlmevalkit, see above (they are tables)",
     )
-    parser.add_argument("--score", metavar="NAME", help="of a log: the score that says whether an answer is correct")
+    parser.add_argument(
+        "--score",
+        metavar="NAME",
+        help="of a log: the score that says whether an answer is correct, or graded to grade the answers; needed if"
+        " there are several (the only one)",
+    )
     parser.add_argument(
         "--stated-scale",
         type=int,
         metavar="N",
-        help="of a log: what stands for certainty in stated confidences, 1, 10 or 100 (100)",
+        help="of a log: what stands for certainty in stated confidences, 1, 10 or 100 (100, unless the numbers are such"
+        " that it may not be meant)",
     )
     several(
         "--columns",
         metavar="NAME=YOURS",
-        help="columns that have another name in your tables, such as confidence=p_true, or score=-entropy",
+        help="columns that have another name in your tables, such as confidence=p_true, or score=-entropy, which gives"
+        " a number the other sign",
     )
     parser.add_argument(
         "--alternatives",
@@ -155,13 +163,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     several(
         "--options",
         metavar="COLUMN",
-        help="multiple choice: columns of the options, such as A B C D; their letters are read as texts",
+        help="multiple choice: columns of the options, such as A B C D, or one that holds lists of them; letters in"
+        " answers and references are read as the options' texts (none)",
     )
     parser.add_argument(
         "--missing",
         nargs="*",
         metavar="WORD",
-        help="words that stand for an empty cell, such as NA; rows without a reference are left out and counted",
+        help="words that stand for an empty cell, such as NA; rows without a reference are left out and counted (they"
+        " are refused)",
     )
     parser.add_argument(
         "--decimal", default=".", choices=[".", ","], help="the decimal point of numbers in your tables (%(default)s)"
@@ -169,55 +179,83 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     several(
         "--by",
         metavar="COLUMN",
-        help="every metric of each group of answers, the values of this column, such as sex or site",
+        help="every metric of each group of answers, the values of this column, such as sex or site; at most 100 values"
+        " (none)",
     )
-    several("--compare", metavar="METHOD", help="compare the first method with the others, or all")
+    several(
+        "--compare",
+        metavar="METHOD",
+        help="compare the first method with the others that are named, or with all if it is the only one (none)",
+    )
     several(
         "--target-risk",
         type=float,
         metavar="SHARE",
-        help="largest error rate of the answers that a threshold keeps, such as .1",
+        help="largest error rate of the answers that a threshold keeps, between 0 and 1, such as .1; needs"
+        " --calibration, or --expect (no threshold)",
     )
-    parser.add_argument("--calibration", metavar="FILE", help="answers that choose the threshold")
     parser.add_argument(
-        "--delta", type=float, default=0.1, help="how often a certified threshold may be wrong (%(default)s)"
+        "--calibration",
+        metavar="FILE",
+        help="table or log of other answers, which choose the threshold of --target-risk or the sets of --choices; not"
+        " those on which the confidence was fitted",
+    )
+    parser.add_argument(
+        "--delta",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="how often a certified threshold may be wrong, a probability between 0 and 1 (%(default)s)",
     )
     parser.add_argument(
         "--share-delta",
         type=int,
         default=1,
         metavar="K",
-        help="number of certified thresholds that share delta: the methods or targets among which you choose by them",
+        help="number of certified thresholds that share delta, 1 or more: the methods or targets among which you choose"
+        " by them (%(default)s)",
     )
     several(
         "--choices",
         metavar="CHOICE=YOURS",
-        help="columns of the choices' probabilities, such as yes=p_yes no=p_no: sets that hold the right one",
+        help="columns of the choices' probabilities, such as yes=p_yes no=p_no: sets that hold the right one; needs"
+        " --calibration (no sets)",
     )
     parser.add_argument(
-        "--miss", type=float, default=0.1, help="how often a set of choices may miss the right one (%(default)s)"
+        "--miss",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="how often a set of choices may miss the right one, between 0 and 1 (%(default)s)",
     )
     parser.add_argument(
         "--max-per-image",
         type=int,
         metavar="N",
-        help="largest number of answers to an image that the source can have (the largest one in --calibration)",
+        help="largest number of answers to an image that the source can have, 1 or more; certified thresholds rest on"
+        " it (the largest one in --calibration)",
     )
     parser.add_argument(
         "--max-reports",
         type=int,
         metavar="N",
-        help="of claims: largest number of reports of a patient, or of what is resampled (that in --calibration)",
+        help="of claims: largest number of reports of a patient, or of what is resampled, 1 or more; certified filters"
+        " rest on it (that in --calibration)",
     )
     parser.add_argument(
         "--expect",
         nargs=2,
         type=float,
         metavar=("ACCURACY", "AUROC"),
-        help="without PREDICTIONS: how many calibration images would certify a threshold for --target-risk",
+        help="without PREDICTIONS: how many calibration images would certify a threshold for --target-risk, if answers"
+        " have this accuracy, between 0 and 1, and AUROC, between .5 and 1",
     )
     parser.add_argument(
-        "--per-image", type=int, default=1, metavar="N", help="with --expect: answers to each image (%(default)s)"
+        "--per-image",
+        type=int,
+        default=1,
+        metavar="N",
+        help="with --expect: answers to each image, 1 or more (%(default)s)",
     )
     parser.add_argument(
         "--all", action="store_true", help="print all metrics with what they mean, answer types and counts"
@@ -225,21 +263,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="COLUMN",
-        help="resample the values of this column, such as patients, instead of cluster_id or image_id",
+        help="resample the values of this column, such as patients, so that intervals hold for new ones (cluster_id, or"
+        " else image_id)",
     )
     parser.add_argument(
         "--replicates",
         type=int,
-        help="number of resamples, 39 or more; 0 for none (2000, or as many as a study's table says)",
+        metavar="N",
+        help="number of resamples, 39 or more; 0 for none, and no intervals but those of pairs (2000, or as many as a"
+        " study's table says)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
-    several("--method", dest="methods", metavar="NAME", help="only these methods")
-    several("--dataset", dest="datasets", metavar="NAME", help="only these data sets")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of the resampling, a whole number; the same one gives the same numbers (%(default)s)",
+    )
+    several("--method", dest="methods", metavar="NAME", help="only these methods (all)")
+    several("--dataset", dest="datasets", metavar="NAME", help="only these data sets (all)")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="also write evaluate.html (one page), metrics.csv (full precision) and figures to FOLDER",
+        help="also write evaluate.html (one page), metrics.csv (full precision) and figures to FOLDER, in place of"
+        " earlier ones (nothing is written)",
     )
 
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import BY, EvaluationData
 from dualread.apps.evaluate.graded import CHOICE, RIGHT
-from dualread.apps.evaluate.thresholds import same_method
+from dualread.apps.evaluate.thresholds import same_method, with_choosers
 from dualread.errors import ConfigError, UndefinedMetricError
 from dualread.evaluation.answer_sets import SetRates, conformal_threshold, set_rates
 from dualread.evaluation.statistics.clusters import in_unit
@@ -19,18 +19,16 @@ SCHEMA = {
 }
 
 
-def answer_sets(
-    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], by: Sequence[str], miss: float
-) -> pl.DataFrame:
-    """Return threshold, coverage with its interval, size and counts of all sets, and of each group.
+def answer_sets(parts: Sequence[EvaluationData], by: Sequence[str], miss: float) -> pl.DataFrame:
+    """Return threshold, coverage with its interval, size and counts of all sets, and of each group of `by`.
 
-    A set may miss the right choice with the probability `miss`; the answers of `choosers`, one per part, choose its
+    A set may miss the right choice with the probability `miss`; the answers of each part's `chooser` choose its
     threshold.
     """
     if not 0.0 < miss < 1.0:
         raise ConfigError(f"--miss {miss:g}: expected a number between 0 and 1, such as .1.")
     rows = []
-    for cells, chooser in zip(parts, choosers, strict=True):
+    for cells, chooser in with_choosers(parts):
         for method in cells.methods:
             chosen_on = _choices(chooser, same_method(chooser, method, cells))
             place = {"dataset": cells.dataset, "method": method, "miss": miss}

@@ -1,19 +1,18 @@
 """Tables of claims: what is known per report, with all claims, and with those that a certified filter keeps."""
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from functools import partial
+from itertools import product
 
 import numpy as np
 import polars as pl
 
 from dualread.apps.evaluate.evaluation_data import EvaluationData
-from dualread.apps.evaluate.thresholds import ThresholdOptions, same_method
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chosen, same_method
 from dualread.data.tables.contract import REPORT
-from dualread.errors import ConfigError, DataError, UndefinedMetricError
+from dualread.errors import ConfigError, DataError
 from dualread.evaluation.claim_filter import LOSSES, RATES, LabeledClaims, certified_filter, filter_rates
 from dualread.evaluation.columns import numbered
-from dualread.evaluation.statistics.clusters import in_unit
-from dualread.evaluation.without_confidences import WITHOUT_PROBABILITIES
 
 SCHEMA = {
     **dict.fromkeys(("dataset", "method", "loss"), pl.String),
@@ -26,17 +25,15 @@ SCHEMA = {
 }
 
 
-def claim_filters(
-    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], options: ThresholdOptions
-) -> pl.DataFrame | None:
+def claim_filters(parts: Sequence[EvaluationData], options: ThresholdOptions) -> pl.DataFrame | None:
     """Return a row for each method and loss with all claims, and with those of each target's certified filter.
 
-    The columns are those of `SCHEMA`: `claim_filter.RATES` with their intervals. None if the rows are no claims.
-    `choosers` are the claims that choose for each part; there are none without a target risk.
+    The columns are those of `SCHEMA`: `claim_filter.RATES` with their intervals. None if the rows are no claims. The
+    claims that choose a filter are those of each part's `chooser`.
     """
-    for cells, chooser in zip(parts, choosers, strict=False):
-        if cells.has_claims != chooser.has_claims:
-            lacks, has = sorted((cells, chooser), key=lambda data: data.has_claims)
+    for cells in parts if options.target_risks else ():
+        if cells.chooser and cells.has_claims != cells.chooser.has_claims:
+            lacks, has = sorted((cells, cells.chooser), key=lambda data: data.has_claims)
             raise DataError(
                 f"{lacks.source}: no column 'claim', which {has.source} has. Give it in both, or in neither."
             )
@@ -45,21 +42,32 @@ def claim_filters(
             raise ConfigError("--max-reports: needs a table of claims, which has a column 'claim'.")
         return None
     rows = []
-    for cells, chooser in zip_longest(parts, choosers):
+    for cells in parts:
         for method in cells.methods:
-            judged_on = claims_of(cells, method)
-            rows += [_row(cells, method, judged_on, loss, 0.0) for loss in LOSSES]
-            rows += [] if chooser is None else _certified(cells, chooser, method, judged_on, options)
+            claims = claims_of(cells, method)
+            place = {"dataset": cells.dataset, "method": method, "n": len(claims.report)}
+            place |= {"n_reports": claims.n_reports, "n_clusters": int(claims.cluster.max()) + 1}
+            for loss in LOSSES:
+                rates = filter_rates(claims, loss, threshold=0.0)
+                # All claims are kept, of these reports and of others, so that this has no interval.
+                rates |= dict.fromkeys(f"{name}_{end}" for name in ("kept", "none_kept") for end in ("low", "high"))
+                rows.append({**place, "loss": loss, "threshold": 0.0, **rates})
+            if cells.chooser and options.target_risks:
+                rows += _certified(cells, cells.chooser, claims, options, place)
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
 def _certified(
-    cells: EvaluationData, chooser: EvaluationData, method: str, judged_on: LabeledClaims, options: ThresholdOptions
+    cells: EvaluationData,
+    chooser: EvaluationData,
+    claims: LabeledClaims,
+    options: ThresholdOptions,
+    place: dict,
 ) -> Iterator[dict]:
-    same = same_method(chooser, method, cells)
-    chosen_on = claims_of(chooser, same)
-    for data, claims in ((chooser, chosen_on), (cells, judged_on)):
-        if options.max_reports is not None and (n := _most_reports(claims)) > options.max_reports:
+    method = place["method"]
+    chosen_on = claims_of(chooser, same_method(chooser, method, cells))
+    for data, labeled in ((chooser, chosen_on), (cells, claims)):
+        if options.max_reports is not None and (n := _most_reports(labeled)) > options.max_reports:
             raise DataError(
                 f"{data.source}: a {data.unit} has {n} reports, and --max-reports says that none has more than"
                 f" {options.max_reports}. Give the largest number that one {data.unit} of this source can have."
@@ -67,40 +75,12 @@ def _certified(
     limits = {name: getattr(options, name) for name in ("delta", "share_delta", "max_reports")}
     like = {"calibration_reports": chosen_on.n_reports, "calibration_clusters": int(chosen_on.cluster.max()) + 1}
     like["calibration_max_reports"] = _most_reports(chosen_on)
-    for risk in options.target_risks:
-        for loss in LOSSES:
-            cut: float | str = WITHOUT_PROBABILITIES
-            try:
-                if method not in cells.ranked and same not in chooser.ranked:
-                    how = {"target_risk": risk, "delta": options.level, "max_reports": options.max_reports}
-                    cut = certified_filter(chosen_on, loss, **how)
-            except UndefinedMetricError as error:
-                cut = f"{in_unit(str(error), chooser.unit)}"
-            yield _row(cells, method, judged_on, loss, cut, risk) | limits | like
-
-
-def _row(
-    cells: EvaluationData,
-    method: str,
-    claims: LabeledClaims,
-    loss: str,
-    cut: float | str,
-    target_risk: float | None = None,
-) -> dict:
-    row = {
-        "target_risk": target_risk,
-        "dataset": cells.dataset,
-        "method": method,
-        "loss": loss,
-        "n": len(claims.report),
-    }
-    row |= {"n_reports": claims.n_reports, "n_clusters": int(claims.cluster.max()) + 1}
-    if isinstance(cut, str):
-        return row | {"reason": cut}
-    rates = filter_rates(claims, loss, threshold=cut)
-    if target_risk is None:  # all claims are kept, of these reports and of others
-        rates |= dict.fromkeys(f"{name}_{end}" for name in ("kept", "none_kept") for end in ("low", "high"))
-    return row | {"threshold": cut} | rates
+    for risk, loss in product(options.target_risks, LOSSES):
+        how = {"target_risk": risk, "delta": options.level, "max_reports": options.max_reports}
+        cut = chosen(cells, chooser, method, partial(certified_filter, chosen_on, loss, **how))
+        rates = {"reason": cut} if isinstance(cut, str) else filter_rates(claims, loss, threshold=cut)
+        threshold = None if isinstance(cut, str) else cut
+        yield {**place, "target_risk": risk, "loss": loss, "threshold": threshold, **rates, **limits, **like}
 
 
 def claims_of(cells: EvaluationData, method: str) -> LabeledClaims:
@@ -116,9 +96,10 @@ def _most_reports(claims: LabeledClaims) -> int:
     return int(np.bincount(claims.cluster_of_reports()).max())
 
 
-def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
+def doubts(cells: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
     """Yield a warning if an evaluated cluster has more reports than those that chose the filter."""
-    if not (cells.has_claims and chooser.has_claims):
+    chooser = cells.chooser
+    if chooser is None or not (cells.has_claims and chooser.has_claims):
         return
     most, n = (max(_most_reports(claims_of(data, method)) for method in data.methods) for data in (chooser, cells))
     if options.max_reports is None and n > most:

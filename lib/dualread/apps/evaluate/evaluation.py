@@ -1,6 +1,7 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 from unicodedata import normalize
@@ -28,6 +29,7 @@ from dualread.schema.metrics import ENOUGH_REPLICATES, FEWEST_REPLICATES
 
 REPLICATES = 2_000
 _LEVEL = 0.05
+_SHOWN = 8  # columns that a sentence names
 
 
 class Evaluation(Results):
@@ -75,8 +77,7 @@ def evaluate(
 
     A table is a data frame of polars, pandas, pyarrow or datasets, a mapping from column names to values, a list of
     rows, the path of a .csv, .tsv, .jsonl, .ndjson, .json or .parquet file, or "hf://owner/name", a data set of the
-    Hugging Face hub. `dualread evaluate --help` lists the
-    columns.
+    Hugging Face hub. `dualread evaluate --help` lists the columns.
 
     Args:
         predictions: The table of answers.
@@ -143,7 +144,7 @@ def evaluate(
         max_per_image=max_per_image,
         max_reports=max_reports,
     )
-    read = read_tables(
+    tables = read_tables(
         predictions,
         pairs,
         calibration,
@@ -160,12 +161,15 @@ def evaluate(
         LogOptions(log_format=log_format, score=score, stated_scale=stated_scale),
         {"method": tuple(methods), "dataset": tuple(datasets)},
     )
-    replicates = _replicates(read.answers) if replicates is None else replicates
-    parts = evaluation_data(read.answers, read.pairs, cluster=cluster, by=by, choices=choices)
-    further = {"cluster": cluster, "by": by if targets else (), "choices": choices}
-    calibrated = [] if read.calibration is None else evaluation_data(read.calibration, **further)
-    choosers = [chooser_of(cells, calibrated) for cells in parts if calibrated]
-    warnings = [text for cells in (*parts, *calibrated) for text in cells.warnings]
+    answers = tables["predictions"]
+    replicates = _replicates(answers) if replicates is None else replicates
+    parts = evaluation_data(answers, tables.get("pairs"), cluster=cluster, by=by, choices=choices)
+    warnings = [text for cells in parts for text in cells.warnings]
+    if "calibration" in tables:
+        of_groups = by if targets else ()
+        calibrated = evaluation_data(tables["calibration"], cluster=cluster, by=of_groups, choices=choices)
+        parts = [replace(cells, chooser=chooser_of(cells, calibrated)) for cells in parts]
+        warnings += [text for cells in calibrated for text in cells.warnings]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     compared = None
     if compare:
@@ -174,23 +178,23 @@ def evaluate(
         )
         compared = pl.concat(frames)
         warnings += [*chain(*doubted), *_too_few_resamples(compared, replicates)]
-    for cells, chooser in zip(parts, choosers, strict=False):
-        warnings += overlaps(cells, chooser)
-        warnings += [*doubts(cells, chooser, wanted), *doubts_of_filters(cells, chooser, wanted)] if targets else []
+    for cells in parts:
+        warnings += overlaps(cells)
+        warnings += [*doubts(cells, wanted), *doubts_of_filters(cells, wanted)] if targets else []
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,
-        thresholds=thresholds(parts, choosers, wanted) if targets else None,
+        thresholds=thresholds(parts, wanted) if targets else None,
         warnings=warnings,
-        unused=read.unused(),
-        notes=read.notes(),
-        left_out=read.left_out(),
+        unused=[text for table in tables.values() for text in _unused(table)],
+        notes=[f"{table.source}: {note}" for table in tables.values() for note in table.notes],
+        left_out={f"{table.source}: {why}": n for table in tables.values() for why, n in table.left_out.items()},
         parts=parts,
         replicates=replicates,
         seed=seed,
-        answer_sets=answer_sets(parts, choosers, by, miss) if choices else None,
-        groups=groups_of(parts, choosers, by, wanted, replicates=replicates, seed=seed) if by else None,
-        claim_filter=claim_filters(parts, choosers if targets else [], wanted),
+        answer_sets=answer_sets(parts, by, miss) if choices else None,
+        groups=groups_of(parts, by, wanted, replicates=replicates, seed=seed) if by else None,
+        claim_filter=claim_filters(parts, wanted),
     )
 
 
@@ -204,6 +208,13 @@ def _replicates(answers: CheckedTable) -> int:
     few = texts.cast(pl.Int64).is_between(1, FEWEST_REPLICATES - 1)
     answers.refuse("replicates", few, texts, f"expected {ENOUGH_REPLICATES}")
     return int(texts[0])
+
+
+def _unused(table: CheckedTable) -> Iterator[str]:
+    """Yield a sentence that names columns that are not used."""
+    if n := len(table.unused):
+        more = ", ..." if n > _SHOWN else ""
+        yield f"{table.source}: {n} column{'s' if n > 1 else ''} not used: {', '.join(table.unused[:_SHOWN])}{more}"
 
 
 def _too_few_resamples(differences: pl.DataFrame, replicates: int) -> Iterator[str]:

@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from dualread.apps.evaluate.donors import IMAGE, KEY, donor_rows, refuse_twice, with_clusters, with_spelling
+from dualread.apps.evaluate.donors import IMAGE, KEY, donor_rows, refuse_twice, with_clusters
 from dualread.apps.evaluate.graded import choice_columns, doubts, graded_columns, graded_rows, mapped_texts
 from dualread.data.tables.checks import CheckedTable
 from dualread.data.tables.claims import refuse_split_reports
-from dualread.data.tables.contract import CLAIM, MISSING_WORDS, REPORT
+from dualread.data.tables.contract import CLAIM, MISSING_WORDS, REPORT, plain_ids
 from dualread.evaluation.join import Joined, join
 from dualread.grading.canonical import question_key
 
@@ -30,7 +29,7 @@ class EvaluationData:
     dataset: str | None = None  # name of the data set; None if the table names none
     methods: Mapping[str, Joined]  # one `Joined` per method, sorted by name. Its clusters are the values of `cluster`
     cluster: str | None  # the column whose values are resampled; None if every row is a cluster by itself
-    named: bool  # whether the table names its questions (sample_id)
+    identities: frozenset[str]  # columns of the answers that the table has: sample_id, question_key, cluster_id
     subsets: tuple[str, ...]  # "all"; also "open" and "closed" if there are answer types
     # {beginning of a metric's name: why it has no value}, for metrics whose columns are missing.
     withheld: Mapping[str, str]
@@ -38,6 +37,7 @@ class EvaluationData:
     ranked: frozenset[str] = frozenset()
     # The names from which the resamples are drawn, if the table comes from a study.
     resamples: tuple[str, ...] | None = None
+    chooser: "EvaluationData | None" = None  # the calibration answers that choose its thresholds
     confidence: str | None = None  # the name that the column of confidences has in the user's table
     warnings: tuple[str, ...] = ()  # sentences about names and grades that contradict each other
     # One row per answer and per donor answer: table, method, sample_id, row, answer, reference_answer, confidence,
@@ -48,6 +48,11 @@ class EvaluationData:
     # probability of each choice, with `CHOICE` before its name, and that of the right one in `RIGHT`. Where rows are
     # claims, also `report`.
     groups: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    @property
+    def title(self) -> str:
+        """The table's name, and the data set's."""
+        return Path(self.source).name + ("" if self.dataset is None else f", {self.dataset}")
 
     @property
     def unit(self) -> str:
@@ -87,31 +92,21 @@ def evaluation_data(
     if answers.has(CLAIM):
         refuse_split_reports(answers, cluster)
     shared = _check_clusters(answers, cluster) if cluster else []
-    if pairs is not None and cluster and not pairs.has(f"donor_{cluster}"):
-        pairs = with_clusters(pairs, answers, cluster)
-    if pairs is not None:
-        for column in (cluster or IMAGE, "sample_id"):
-            answers.need(column, "which --pairs needs")
-        for column in ("sample_id", f"donor_{cluster}", "donor_confidence"):
-            pairs.need(column, "which a table of pairs needs (dualread evaluate --help)")
     names = [name for name in ("dataset", "split") if answers.has(name)]
-    places: list[tuple[Any, ...]] = [()]
-    if names:
-        places = answers.frame.select(names).unique().sort(names).rows()
     if pairs is not None:
-        for name in names:
-            if answers.frame[name].n_unique() > 1:
-                pairs.need(name, f"because {answers.source} has several values of it")
+        pairs = _with_needed(pairs, answers, cluster, names)
+    places: list[tuple[str, ...]] = answers.frame.select(names).unique().sort(names).rows() if names else [()]
+    kept = [*(label.name for label in labels), *([REPORT] if answers.has(CLAIM) else [])]
     data_sets = []
     for place in places:
         names_here = dict(zip(names, place, strict=True))
         answers_here, pairs_here = _rows_of(answers, names_here), pairs and _rows_of(pairs, names_here)
-        kept = [*(label.name for label in labels), *([REPORT] if answers.has(CLAIM) else [])]
-        data = _of_data_set(answers_here, pairs_here, cluster, kept)
-        dataset = place[0] if names and len({first for first, *_ in places}) == len(places) else "/".join(place)
+        is_clear = len({name[:1] for name in places}) == len(places)
+        dataset = "/".join(place[:1] if is_clear else place) if names else None
         studies = set(answers_here.frame["study"]) if answers.has("study") and len(names) == 2 else set()
         resamples = (*studies, *place) if len(studies) == 1 else None
-        data_sets.append(replace(data, dataset=dataset if names else None, resamples=resamples))
+        data = _of_data_set(answers_here, pairs_here, cluster, kept)
+        data_sets.append(replace(data, dataset=dataset, resamples=resamples))
     n_read = sum(len(data.graded.filter(table="pairs")) for data in data_sets)
     if pairs is not None and (n := len(pairs.frame) - n_read):
         raise pairs.error(f"{n} pairs belong to a data set of which {answers.source} has no answers.")
@@ -120,6 +115,20 @@ def evaluation_data(
     )
     data_sets[0] = replace(data_sets[0], warnings=(*spelled_twice, *shared, *data_sets[0].warnings))
     return data_sets
+
+
+def _with_needed(pairs: CheckedTable, answers: CheckedTable, cluster: str | None, names: Sequence[str]) -> CheckedTable:
+    """Return the pairs with the clusters of donors; refuse tables that lack a column which pairs need."""
+    if cluster and not pairs.has(f"donor_{cluster}"):
+        pairs = with_clusters(pairs, answers, cluster)
+    for column in (cluster or IMAGE, "sample_id"):
+        answers.need(column, "which --pairs needs")
+    for column in ("sample_id", f"donor_{cluster}", "donor_confidence"):
+        pairs.need(column, "which a table of pairs needs (dualread evaluate --help)")
+    for name in names:
+        if answers.frame[name].n_unique() > 1:
+            pairs.need(name, f"because {answers.source} has several values of it")
+    return pairs
 
 
 def _default_cluster(answers: CheckedTable) -> str | None:
@@ -135,11 +144,11 @@ def _default_cluster(answers: CheckedTable) -> str | None:
 
 def _check_clusters(answers: CheckedTable, cluster: str) -> list[str]:
     """Refuse a word that may mean that a row has no cluster, and return a warning where clusters share an image."""
-    if len(words := answers.frame.filter(pl.col(cluster).is_in(MISSING_WORDS))):
-        raise answers.error(
-            f"row {words['row'][0]}: {cluster} is {words[cluster][0]!r}, which may mean that there is none, in"
-            f" {len(words)} of {len(answers.frame)} rows. Name it in every row, or leave the column out."
-        )
+    clusters = answers.frame[cluster]
+    expected = (
+        "expected a name in every row, because this word may mean that there is none. Name it, or leave the column out"
+    )
+    answers.refuse(cluster, clusters.is_in(MISSING_WORDS), clusters, expected)
     if not answers.has(IMAGE) or cluster == IMAGE:
         return []
     names = [name for name in ("dataset", "split", IMAGE) if answers.has(name)]
@@ -190,24 +199,26 @@ def _of_data_set(
                 withheld["strict_"] = f"no column {column!r} in {owner.source}"
     methods, ranked = {}, set()
     for method in sorted(set(answers["method"])):
-        rows = answers.filter(method=method)
-        pair_rows = None if donors is None else donors.filter(method=method)
-        kinds = {*rows["is_score"], *(() if pair_rows is None else pair_rows["is_score"])}
-        if len(kinds) > 1:
+        frames = [frame.filter(method=method) for frame in (answers, donors) if frame is not None]
+        values = pl.concat(frame.select("is_score", "confidence") for frame in frames)
+        if values["is_score"].n_unique() > 1:
             raise (pairs or table).error(
                 f"method {method!r} has probabilities in some rows and scores in others; give all of them, in both"
                 " tables, as a confidence from 0 to 1 or as a score."
             )
-        if kinds == {True}:
+        if values["is_score"][0]:  # dense ranks of all scores, divided by the largest rank plus 1
             ranked.add(method)
-            rows, pair_rows = _ranks(rows, pair_rows)
-        methods[method] = _joined(method, rows, pair_rows)
+            ranks = values["confidence"].rank("dense") / (values["confidence"].n_unique() + 1)
+            places = ranks[: len(frames[0])], ranks[len(frames[0]) :]
+            frames = [frame.with_columns(confidence=part) for frame, part in zip(frames, places, strict=False)]
+        methods[method] = _joined(method, *frames)
     graded = [graded_rows(answers, "answers")] + ([] if donors is None else [graded_rows(donors, "pairs")])
+    known = {"sample_id": "sample_id", "question_key": "question", "cluster_id": cluster}
     return EvaluationData(
         source=str(table.source),
         methods=methods,
         cluster=cluster,
-        named=table.has("sample_id"),
+        identities=frozenset(name for name, column in known.items() if column and table.has(column)),
         withheld=withheld,
         subsets=("all", "open", "closed") if table.has("answer_type") else ("all",),
         ranked=frozenset(ranked),
@@ -221,16 +232,13 @@ def _of_data_set(
 def _answers(table: CheckedTable, cluster: str | None, by: Sequence[str]) -> pl.DataFrame:
     """Return one row per method and question, as a graded table and predictions together have them."""
     name = table.source.stem if isinstance(table.source, Path) else table.source
-    frame = table.frame
-    columns = [pl.col("method") if table.has("method") else pl.lit(name).alias("method")]
-    columns += [pl.col("confidence"), pl.col("is_score")]
+    columns = [pl.col("method") if table.has("method") else pl.lit(name).alias("method"), "confidence", "is_score"]
     columns += graded_columns(table, "")
     columns.append(pl.col("answer_type") if table.has("answer_type") else pl.lit("").alias("answer_type"))
     if table.has("question"):
-        columns.append(mapped_texts(frame["question"], question_key).alias("question_key"))
-    columns += [pl.col(cluster).alias("cluster_id")] if cluster else []
-    columns += map(pl.col, by)
-    answers = frame.select(*columns, *([pl.col("sample_id")] if table.has("sample_id") else []), "row")
+        columns.append(mapped_texts(table.frame["question"], question_key).alias("question_key"))
+    columns += [*([pl.col(cluster).alias("cluster_id")] if cluster else []), *by]
+    answers = table.frame.select(*columns, *(["sample_id"] if table.has("sample_id") else []), "row")
     if table.has("sample_id"):
         refuse_twice(table, answers)
     else:  # number the sorted rows, so that the order of the file does not matter
@@ -244,7 +252,7 @@ def _answers(table: CheckedTable, cluster: str | None, by: Sequence[str]) -> pl.
 def _spelled_twice(table: CheckedTable, columns: Sequence[str]) -> Iterator[str]:
     repeated = []
     for column in filter(table.has, dict.fromkeys(columns)):
-        names = with_spelling(table.frame.select(id=column).unique().sort("id"), "id")
+        names = table.frame.select(id=column).unique().sort("id").with_columns(plain=plain_ids(pl.col("id")))
         twice = names.filter(pl.col("plain").is_duplicated()).sort("plain", "id")
         if len(twice):
             repeated.append(f"{table.column(column)}: {', '.join(map(repr, twice['id'][:2]))}")
@@ -255,31 +263,15 @@ def _spelled_twice(table: CheckedTable, columns: Sequence[str]) -> Iterator[str]
         )
 
 
-def _ranks(answers: pl.DataFrame, donors: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Replace scores by their dense ranks among all of them, divided by the largest rank plus 1."""
-    both = answers["confidence"] if donors is None else pl.concat([answers["confidence"], donors["confidence"]])
-    ranks = both.rank("dense") / (both.n_unique() + 1)
-    n = len(answers)
-    return answers.with_columns(ranks[:n].alias("confidence")), donors if donors is None else donors.with_columns(
-        ranks[n:].alias("confidence")
-    )
-
-
-def _joined(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None) -> Joined:
-    """Join the rows as the workflow does, as if the tables were artifacts."""
-
-    def complete(frame: pl.DataFrame) -> pl.DataFrame:
-        is_there = "canonical_answer" in frame.columns
-        return (frame if is_there else frame.with_columns(canonical_answer=pl.lit(None, pl.String))).sort("sample_id")
-
-    # To the join, a cluster is an image of its own.
-    answers = complete(answers).with_columns(image_id="cluster_id")
-    if pairs is not None:
-        pairs = complete(pairs).rename({f"{side}_cluster_id": f"{side}_image_id" for side in ("source", "donor")})
+def _joined(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None = None) -> Joined:
+    """Join the rows as the workflow does, as if the tables were artifacts; to the join, a cluster is an image."""
+    answers = answers.sort("sample_id").with_columns(image_id="cluster_id")
     if pairs is None or pairs.is_empty():
         alone = {"original": answers}
         return replace(
             join(where=method, manifest=answers, pairs=None, predictions=alone, graded=alone), pairs=NO_PAIRS
         )
+    images = {f"{side}_cluster_id": f"{side}_image_id" for side in ("source", "donor")}
+    pairs = pairs.sort("sample_id").rename(images)
     both = {"original": answers, "donor": pairs.with_columns(image_id="donor_image_id", imputed=pl.lit(False))}
     return join(where=method, manifest=answers, pairs=pairs, predictions=both, graded=both)

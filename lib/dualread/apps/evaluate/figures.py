@@ -38,38 +38,36 @@ def write(results: Results, report: EvaluationReport, folder: Path) -> list[str]
 
 def _draw(results: Results, report: DataSetReport, folder: Path, suffix: str) -> list[str]:
     """Write the figures of a data set, each as .pdf, .png and .csv, and return their names, which end in `suffix`."""
-    cells = report.cells
-    title = Path(cells.source).name + ("" if cells.dataset is None else f", {cells.dataset}")
-    units, drawings = f"{cells.unit}s", {}
+    cells, title, units = report.cells, report.cells.title, f"{report.cells.unit}s"
+    drawings: dict[str, tuple[Drawing, str]] = {}
     with house_style():
         rcParams["text.parse_math"] = False  # a name may hold dollar signs
-        risk_and_coverage = _risk_coverage(cells, title)
-        answers = {name: evaluated.answers for name, evaluated in cells.methods.items() if name not in cells.ranked}
+        answers = {name: joined.answers for name, joined in cells.methods.items() if name not in cells.ranked}
         if answers:
             rows = cells.rows_of(results.metrics).filter(subset="all", metric=NOISE_FLOOR)
             floors = dict(rows.select("method", "estimate").iter_rows())
             drawings["reliability"] = diagram(answers, unit=cells.unit, floors=floors), f"Reliability of {title}"
-        drawings["risk_coverage"] = risk_and_coverage, f"Risk and coverage of {title}"
+        drawings["risk_coverage"] = _risk_coverage(cells), f"Risk and coverage of {title}"
         for k, (column, values) in enumerate(report.forests.items()):
             if not values.is_empty():
-                name, of = (f"forest_by_{k}", f"Groups of {column}") if column else ("forest", "Methods")
+                name, what = (f"forest_by_{k}", f"Groups of {column}") if column else ("forest", "Methods")
                 heading = f"{title}, by {column}" if column else title
-                plot = forest.page(values, heading, ends=scale(values), units=units)
-                drawings[name] = Drawing(figure=plot, values=values), f"{of} in {title}"
+                figure = forest.page(values, heading, ends=scale(values), units=units)
+                drawings[name] = Drawing(figure=figure, values=values), f"{what} in {title}"
         for name, (drawing, title_of_figure) in drawings.items():
             save(replace(drawing, values=as_texts(drawing.values)), folder, name + suffix, title=title_of_figure)
     return [f"{name}{suffix}.pdf, .png, .csv" for name in drawings]
 
 
-def _risk_coverage(cells: EvaluationData, title: str) -> Drawing:
+def _risk_coverage(cells: EvaluationData) -> Drawing:
     methods = list(cells.methods)[: len(COLORS)]  # as many as there are lines that can be told apart
     place = {"backbone": pl.lit(""), "dataset": pl.lit(""), "seed": pl.lit(0)}
     answers = pl.concat(
         cells.methods[name].answers.select("confidence", "correct", method=pl.lit(name), **place) for name in methods
     )
     layout = FigureLayout(
-        study=title,
-        backbones=(Labeled(name="", label=title),),
+        study=cells.title,
+        backbones=(Labeled(name="", label=cells.title),),
         datasets=(Labeled(name="", label=""),),
         methods=tuple(Labeled(name=name, label=name) for name in methods),
     )

@@ -1,4 +1,4 @@
-"""Step 5: the files that `dualread evaluate --out` writes: tables with full precision, and figures."""
+"""The files that `dualread evaluate --out` writes: tables with full precision, and figures."""
 
 import importlib.util
 from pathlib import Path

@@ -1,12 +1,10 @@
-"""How answers are graded, and what of it is shown.
+"""How answers are graded, and the most common pairs of answer and reference that count as wrong.
 
-An answer is right if it equals an accepted answer in canonical form, as in the paper, or if `correct` says so. Shown is
-how many are right, and the most common pairs of answer and reference that count as wrong.
+An answer is right if it equals an accepted answer in canonical form, as in the paper, or if `correct` says so.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import zip_longest
 
 import polars as pl
 
@@ -16,16 +14,16 @@ from dualread.grading.canonical import canonical
 CHOICE, RIGHT = "choice ", "right choice"  # before the columns of choices, and of the right one
 _WORD = r"\w+"
 _MANY = 20  # answers of which all are right, or all wrong, hardly by chance
-_MOST_COMMON, _LONGEST = 10, 16  # pairs, and characters of an answer, that are shown
+_MOST_COMMON = 10  # pairs that are shown
 
 
 def graded_columns(table: CheckedTable, prefix: str) -> list[pl.Series]:
     """Return what is known of the answers: canonical_answer, golds, correct, and the texts themselves."""
     answer, reference, correct = (f"{prefix}{name}" for name in ("answer", "reference_answer", "correct"))
-    columns = []
+    columns = [pl.Series("canonical_answer", [None] * len(table.frame), pl.String)]
     if table.has(answer):
         forms = mapped_texts(table.frame[answer], canonical).replace("", None)
-        columns += [forms.alias("canonical_answer"), table.frame[answer].alias("answer")]
+        columns = [forms.alias("canonical_answer"), table.frame[answer].alias("answer")]
     if table.has(reference):
         rows = table.frame.select(k=pl.int_range(pl.len()), text=reference)
         items = rows.explode("text").with_columns(golds=mapped_texts(rows["text"].explode(), canonical))
@@ -122,23 +120,3 @@ def wrong_pairs(graded: pl.DataFrame) -> pl.DataFrame:
     pairs = wrong.group_by("answer", "reference_answer").agg(pl.len().alias("n"), pl.any("contained"))
     pairs = pairs.with_columns(pl.selectors.string().fill_null(""))
     return pairs.sort("n", "answer", "reference_answer", descending=[True, False, False]).head(_MOST_COMMON)
-
-
-def grading_lines(rows: pl.DataFrame) -> Iterator[str]:
-    """Yield what was graded, of `graded_rows`: counts, and the most common pairs that count as wrong."""
-    for table in rows["table"].unique(maintain_order=True):
-        graded = rows.filter(table=table)
-        n, n_wrong = len(graded), int((~graded["correct"]).sum())
-        empty = f", {graded['answer'].null_count() / n:.1%} empty" if "answer" in graded.columns else ""
-        yield f"{table}: {n - n_wrong} of {n} right{empty}"
-        if (pairs := wrong_pairs(graded)).is_empty():
-            continue
-        yield "  most common wrong answers, each with its reference (~: one stands in the other):"
-        texts = [
-            f"{n:>6} {'~' if contained else ' '} {answer[:_LONGEST]!r} / {reference[:_LONGEST]!r}"
-            for answer, reference, n, contained in pairs.rows()
-        ]
-        half = (len(texts) + 1) // 2
-        yield from (
-            f"{first:<50}{second}".rstrip() for first, second in zip_longest(texts[:half], texts[half:], fillvalue="")
-        )

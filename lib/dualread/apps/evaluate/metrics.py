@@ -1,4 +1,4 @@
-"""Step 3: the metrics of every method on one data set, and the differences between methods on their common questions.
+"""The metrics of every method on one data set, and the differences between methods on their common questions.
 
 Metrics are computed as the workflow's stage `compute_metrics` computes them, differences as `compare_methods` does.
 """
@@ -32,7 +32,6 @@ _OF_DIFFERENCES = (
     *("p_holm_at_most", "n", "n_clusters", "n_undefined", "short", "reason"),
 )
 _SCHEMA = {name: CONTRASTS.columns[name].dtype for name in _OF_DIFFERENCES}
-_SPLIT = "test"
 _WITHHELD = (
     "no interval and no p-value: calibrated methods differ in it by chance if one's confidences spread wider; see"
     " squared_calibration_error"
@@ -93,28 +92,27 @@ def withheld(row: dict, cells: EvaluationData, method: str) -> dict:
 def differences(
     measured: DataSetMetrics, compared: Sequence[str], *, replicates: int, seed: int
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return the difference of every metric that has one, and warnings: the first method minus each other one.
+    """Return the differences of all metrics that have one, the first method minus each other one, and warnings.
 
-    If it is compared alone, the others are all of the table.
-
-    Intervals and p-values are paired: both methods are judged on the same resamples of the images or, for CCG-AUC, on
-    the same pairs without each image in turn. Holm's adjustment is over the baselines, by metric. The difference of the
-    ECE has neither, and the reason why. All of this is on the questions that all compared methods answer.
+    If it is compared alone, the others are all of the table. Both methods are judged on the questions that all compared
+    methods answer: on the same resamples of the images or, for CCG-AUC, on the same pairs without each image in turn.
+    Holm's adjustment is over the baselines, by metric. The difference of the ECE has neither interval nor p-value, and
+    the reason why.
 
     Raises:
         ConfigError: A method is unknown, or there is none to compare with.
         DataError: The table names no questions, there is none that all methods answer, or one is about two images.
     """
     cells, method = measured.cells, compared[0]
+    known = ", ".join(cells.methods)
     for name in compared:
         if name not in cells.methods:
             meant = did_you_mean(name, cells.methods)
-            raise ConfigError(f"--compare {name}: no such method. Known: {', '.join(cells.methods)}.{meant}")
+            raise ConfigError(f"--compare {name}: no such method. Known: {known}.{meant}")
     others = [name for name in compared[1:] or cells.methods if name != method]
     if not others:
-        known = ", ".join(cells.methods)
         raise ConfigError(f"--compare {method}: there is no other method in {cells.source}. Known: {known}.")
-    if not cells.named:
+    if "sample_id" not in cells.identities:
         raise DataError(
             f"{cells.source}: no column 'sample_id', which --compare needs to find the answers to the same question."
         )
@@ -129,7 +127,7 @@ def differences(
 def _compare(measured: DataSetMetrics, method: str, others: Sequence[str]) -> list[dict]:
     """Call the study's comparison with the one run that there is."""
     pairs = _on_the_same_pairs(measured, (method, *others))
-    run = {"backbone": pl.lit(""), "seed": pl.lit(0), "dataset": pl.lit(""), "split": pl.lit(_SPLIT)}
+    run = {"backbone": pl.lit(""), "seed": pl.lit(0), "dataset": pl.lit(""), "split": pl.lit("test")}
     frame = measured.metrics.filter(pl.col("method").is_in([method, *others])).with_columns(**run)
 
     def read(run_key: Run, name: str) -> np.ndarray | PairValues:
@@ -137,14 +135,13 @@ def _compare(measured: DataSetMetrics, method: str, others: Sequence[str]) -> li
         return pairs[run_key[2]][metric] if metric in COMPARABLE else measured.kept[run_key[2]].replicates[metric]
 
     metrics = (*WITH_REPLICATES, *COMPARABLE)
-    results = Results(frame, read, {}, metrics)
     contrast = ContrastSpec(
-        name="compare", method=method, baselines=tuple(others), datasets=("",), split=_SPLIT, metrics=metrics
+        name="compare", method=method, baselines=tuple(others), datasets=("",), split="test", metrics=metrics
     )
-    rows = [row for row in compare(results, [contrast]) if "contrast" in row]
+    rows = [row for row in compare(Results(frame, read, {}, metrics), [contrast]) if "contrast" in row]
     rows += [_of_ece(frame, method, other) for other in others]
-    order = {name: k for k, name in enumerate(frame["metric"].unique(maintain_order=True))}
-    rows.sort(key=lambda row: (order[row["metric"]], others.index(row["baseline"])))
+    order = frame["metric"].unique(maintain_order=True).to_list()
+    rows.sort(key=lambda row: (order.index(row["metric"]), others.index(row["baseline"])))
     for row in rows:  # there is one run, so no seed to tell it from others
         row["reason"] = in_unit(row.get("reason") and row["reason"].replace(": seed 0: ", ": "), measured.cells.unit)
     return [{name: row.get(name) for name in _OF_DIFFERENCES if name != "dataset"} for row in rows]
@@ -152,35 +149,31 @@ def _compare(measured: DataSetMetrics, method: str, others: Sequence[str]) -> li
 
 def _of_ece(frame: pl.DataFrame, method: str, baseline: str) -> dict:
     """Return the difference of the ECE, without interval and p-value."""
-    of_ece = frame.filter(pl.col("metric") == "ece15", pl.col("subset") == "all")
-    compared, with_which = (of_ece.filter(pl.col("method") == name).row(0, named=True) for name in (method, baseline))
+    of_ece = {row["method"]: row for row in frame.filter(metric="ece15", subset="all").to_dicts()}
+    sides = of_ece[method], of_ece[baseline]
     row = {"method": method, "baseline": baseline, "metric": "ece15"}
-    row |= {name: min(compared[name], with_which[name]) for name in ("n", "n_clusters")}
-    if compared["estimate"] is None or with_which["estimate"] is None:
-        reasons = [f"{side['method']}: {side['reason']}" for side in (compared, with_which) if side["reason"]]
-        return {**row, "reason": "; ".join(reasons)}
-    return {**row, "estimate": compared["estimate"] - with_which["estimate"], "reason": _WITHHELD}
+    row |= {name: min(side[name] for side in sides) for name in ("n", "n_clusters")}
+    if None in (values := [side["estimate"] for side in sides]):
+        return {**row, "reason": "; ".join(f"{side['method']}: {side['reason']}" for side in sides if side["reason"])}
+    return {**row, "estimate": values[0] - values[1], "reason": _WITHHELD}
 
 
 def _on_the_same_pairs(measured: DataSetMetrics, methods: Sequence[str]) -> dict[str, dict[str, PairValues]]:
     """Return, by method and metric, the values of all pairs of any of the methods, with images numbered alike."""
     key = ["sample_id", "source_cluster_id", "donor_cluster_id"]
     frames = {name: measured.cells.methods[name].pairs for name in methods}
-    known = [frame.select(key) for frame in frames.values() if isinstance(frame, pl.DataFrame)]
+    known = {name: frame.select(key) for name, frame in frames.items() if isinstance(frame, pl.DataFrame)}
+    by_method: dict[str, dict[str, PairValues]] = {name: {} for name in methods}
     if not known:
-        return {name: {} for name in methods}
-    every = pl.concat(known).unique().sort(key)
+        return by_method
+    every = pl.concat(known.values()).unique().sort(key)
     images = pl.Enum(pl.concat([every[key[1]], every[key[2]].alias(key[1])]).unique().sort())
     source, donor = (every[name].cast(images).to_physical().cast(pl.Int64).to_numpy() for name in key[1:])
-    rows = every.with_row_index("row")
-    by_method: dict[str, dict[str, PairValues]] = {}
-    for name, frame in frames.items():
-        by_method[name] = {}
+    for name, frame in known.items():
+        rows = frame.join(every.with_row_index("row"), on=key, how="left", maintain_order="left")["row"].to_numpy()
         for metric, kept in measured.kept[name].pairs.items():
-            assert isinstance(frame, pl.DataFrame)
-            place = frame.select(key).join(rows, on=key, how="left", maintain_order="left")["row"].to_numpy()
             values = np.full(len(every), np.nan)
-            values[place] = kept.values
+            values[rows] = kept.values
             by_method[name][metric] = PairValues(values=values, source=source, donor=donor)
     return by_method
 

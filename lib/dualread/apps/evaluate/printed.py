@@ -28,10 +28,11 @@ def number(value: float | None, digits: int = 3) -> str:
     """Return a number without a leading zero, and a whole one without decimals: .812, -.030, 1; a dash for None."""
     if value is None:
         return "-"
+    if float(value).is_integer():
+        return str(int(value))
     text = f"{value:.{digits}f}"
-    text = text.removeprefix("-") if float(text) == 0.0 else text
-    sign = "-" if text.startswith("-") else ""
-    return str(int(value)) if float(value).is_integer() else sign + text.removeprefix("-").removeprefix("0")
+    sign = "-" if text.startswith("-") and float(text) != 0.0 else ""
+    return sign + text.removeprefix("-").removeprefix("0")
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Estimate:
     """A number with the ends of its interval, None where there is none."""
 
     value: float | None
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
 
     def text(self, digits: int = 3, end_digits: int = 3) -> str:
         """Return the number, and [low, high]."""
@@ -91,13 +92,12 @@ def cut(text: str, width: int = WIDTH) -> str:
 
 def wrapped(texts: Iterable[str]) -> Iterator[str]:
     """Yield sentences in lines of at most `WIDTH` characters; a longer word, such as a path, stays whole."""
+    how = {"subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
     for text in texts:
-        yield from textwrap.wrap(
-            text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        ) or [""]
+        yield from textwrap.wrap(text, WIDTH, **how) or [""]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ScreenLine:
     """A line of the screen and its kind; what a terminal may color is its text from `start` on."""
 
@@ -116,7 +116,7 @@ class ReportTable:
     remarks: Sequence[str] = ()  # what is remarked on each row, "" for nothing; empty if there are none
     names: Collection[int] = (0,)  # columns of names, which are cut where a line has no room for them
     notes: Sequence[str] = ()  # sentences about it
-    brief: Collection[int] | None = None  # the rows that one screen shows; None for all
+    brief: Collection[str] | None = None  # what the rows that one screen shows begin with; None for all rows
 
     @property
     def right(self) -> set[int]:
@@ -134,7 +134,7 @@ class ReportTable:
 
     def screen(self) -> Iterator[str]:
         """Yield its first rows in lines of at most `WIDTH` characters, and below what is remarked on them."""
-        shown = [k for k in range(len(self.rows)) if self.brief is None or k in self.brief]
+        shown = [k for k, row in enumerate(self.rows) if self.brief is None or row[0] in self.brief]
         rows = [self.columns, *(self.rows[k] for k in shown[:MOST_ROWS])]
         texts = [[text_of(cell, 3, 2) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
@@ -153,13 +153,33 @@ class ReportTable:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodVerdict:
-    """A number of a method, and what it says."""
+    """A number of a method, and what it says in at most 12 words: something GOOD, BAD or UNCLEAR."""
 
     metric: str
-    value: str  # the number, or a dash
-    interval: str  # its 95% interval, or what stands beside it; empty for nothing
-    words: str  # what it says, in at most 12 words
-    kind: str = UNCLEAR  # GOOD, BAD or UNCLEAR
+    estimate: Estimate
+    words: str
+    kind: str = UNCLEAR
+    by_chance: float | None = None  # of the ECE, what calibrated confidences reach by chance; it stands beside it
+
+    @property
+    def value(self) -> str:
+        """The number, or a dash."""
+        return number(self.estimate.value)
+
+    @property
+    def interval(self) -> str:
+        """Its 95% interval, or what stands beside it; empty for nothing."""
+        if self.by_chance is not None:
+            return f"by chance {number(self.by_chance)}"
+        ends = (self.estimate.low, self.estimate.high)
+        return "" if None in ends else f"[{number(ends[0])}, {number(ends[1])}]"
+
+    def compact(self) -> str:
+        """Return it for a column of a table, the ends of the interval with two decimals: ".812 .76-.89"."""
+        if self.by_chance is not None:
+            return f"{self.value} (≤{number(round(self.by_chance, 3), 2)})"
+        ends = [number(round(end, 3), 2) for end in (self.estimate.low, self.estimate.high) if end is not None]
+        return f"{self.value} {'-'.join(ends)}".rstrip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,26 +222,25 @@ def everything(report: EvaluationReport) -> Iterator[str]:
 
 def first(report: EvaluationReport) -> Iterator[ScreenLine]:
     """Yield the lines of one screen: five numbers of each method, and what they say."""
-    yield from (ScreenLine(text=text) for text in wrapped(report.notes))
+    yield from map(ScreenLine, wrapped(report.notes))
     yield from summary(report)
     said = [text.partition("; of ")[0] for part in report.parts for text in part.remarks]
     said += [*report.warnings, "--all prints every metric, what it means, and what it rests on."]
-    yield from (ScreenLine(text=text) for text in wrapped(dict.fromkeys(said)))
+    yield from map(ScreenLine, wrapped(dict.fromkeys(said)))
 
 
 def summary(report: EvaluationReport) -> Iterator[ScreenLine]:
     """Yield the lines of all data sets, and what was graded."""
     for k, part in enumerate(report.parts):
-        yield from [ScreenLine(text="")] if k else []
-        yield ScreenLine(text=cut(part.heading))
+        yield from map(ScreenLine, [*([""] if k else []), cut(part.heading)])
         yield from _numbers(part.verdicts)
         if len(part.verdicts) > 1:
             yield from (replace(line, text=cut(line.text)) for line in part.findings)
         for table in part.asked:
-            yield from (ScreenLine(text=text) for text in ("", *table.screen()))
-    yield ScreenLine(text="")
+            yield from map(ScreenLine, ("", *table.screen()))
+    yield ScreenLine("")
     for line in report.graded:
-        yield from (ScreenLine(text=text) for text in ([line] if line.startswith(" ") else wrapped([line])))
+        yield from map(ScreenLine, [line] if line.startswith(" ") else wrapped([line]))
 
 
 def _numbers(told: Mapping[str, Sequence[MethodVerdict]]) -> Iterator[ScreenLine]:
@@ -229,24 +248,14 @@ def _numbers(told: Mapping[str, Sequence[MethodVerdict]]) -> Iterator[ScreenLine
     if len(told) == 1:
         for verdict in next(iter(told.values())):
             numbers = f"{verdict.metric:<16}{verdict.value:>6}  {verdict.interval:<16}  "
-            yield ScreenLine(text=cut(numbers + verdict.words), kind=verdict.kind, start=len(numbers))
+            yield ScreenLine(cut(numbers + verdict.words), verdict.kind, len(numbers))
         return
     metrics = list(dict.fromkeys(verdict.metric for numbers in told.values() for verdict in numbers))
     width = min(max(map(len, told), default=0), WIDTH - 16 * len(metrics))
-    head = {"natural_ccg_auc": "natural_ccg"}
-    yield ScreenLine(text=f"{'method':<{width}}" + "".join(f"{head.get(name, name):>16}" for name in metrics))
+    yield ScreenLine(f"{'method':<{width}}" + "".join(f"{name.replace('_ccg_auc', '_ccg'):>16}" for name in metrics))
     for method, of_method in list(told.items())[:MOST_ROWS]:
-        cells = {verdict.metric: verdict for verdict in of_method}
-        line = "".join(f"{_compact(cells[name]) if name in cells else '-':>16}" for name in metrics)
-        yield ScreenLine(text=f"{cut(method, width):<{width}}{line}")
+        cells = {verdict.metric: verdict.compact() for verdict in of_method}
+        line = "".join(f"{cells.get(name, '-'):>16}" for name in metrics)
+        yield ScreenLine(f"{cut(method, width):<{width}}{line}")
     if len(told) > MOST_ROWS:
-        yield ScreenLine(text=f"... and {len(told) - MOST_ROWS} more methods")
-
-
-def _compact(verdict: MethodVerdict) -> str:
-    """Return a value and its interval with two decimals, ".812 .76-.89"; of the ECE, what is there by chance."""
-    ends = verdict.interval.removeprefix("by chance ")
-    if ends == verdict.interval:
-        numbers = [part.strip("[] ") for part in ends.split(",")] if ends else []
-        return f"{verdict.value} {'-'.join(number(float(end), 2) for end in numbers)}".rstrip()
-    return f"{verdict.value} (≤{number(float(ends), 2)})"
+        yield ScreenLine(f"... and {len(told) - MOST_ROWS} more methods")

@@ -10,7 +10,7 @@ import polars as pl
 from dualread.apps.evaluate.evaluation_data import BY, EvaluationData
 from dualread.apps.evaluate.metrics import LEFT_OUT, draws_of, withheld
 from dualread.apps.evaluate.results import Groups
-from dualread.apps.evaluate.thresholds import SCHEMA, ThresholdOptions, threshold_rows
+from dualread.apps.evaluate.thresholds import SCHEMA, ThresholdOptions, threshold_rows, with_choosers
 from dualread.evaluation.answer_metrics import FURTHER_METRICS
 from dualread.evaluation.subgroups import by_group, worst_groups
 from dualread.evaluation.thresholds import CERTIFIED
@@ -19,13 +19,7 @@ _TEXTS: dict[str, Any] = dict.fromkeys(("dataset", "by", "method", "group", "met
 
 
 def groups_of(
-    parts: Sequence[EvaluationData],
-    choosers: Sequence[EvaluationData],
-    by: Sequence[str],
-    options: ThresholdOptions,
-    *,
-    replicates: int,
-    seed: int,
+    parts: Sequence[EvaluationData], by: Sequence[str], options: ThresholdOptions, *, replicates: int, seed: int
 ) -> Groups:
     """Return the metrics of the groups of each column, on the resamples of `metrics.measure`, and their thresholds."""
     rows: list[dict[str, Any]] = []
@@ -34,31 +28,27 @@ def groups_of(
         place = {"dataset": cells.dataset, "by": column, "method": method}
         labels = cells.groups.filter(method=method).select("sample_id", group=f"{BY}{column}")
         draws = draws_of(cells, method, replicates=replicates, seed=seed)
-        known = (
-            row for row in by_group(joined, labels, draws, tuple(FURTHER_METRICS)) if row["metric"] not in LEFT_OUT
-        )
-        of_column = [{**place, **withheld(row, cells, method)} for row in known]
+        known = by_group(joined, labels, draws, tuple(FURTHER_METRICS))
+        of_column = [{**place, **withheld(row, cells, method)} for row in known if row["metric"] not in LEFT_OUT]
         rows += of_column
         worst += [{**place, **row} for row in worst_groups(of_column)]
     frames = [pl.DataFrame(table, schema_overrides=_TEXTS, infer_schema_length=None) for table in (rows, worst)]
-    chosen = _group_thresholds(parts, choosers, by, options) if options.target_risks else None
+    chosen = _group_thresholds(parts, by, options) if options.target_risks else None
     return Groups(metrics=frames[0], worst=frames[1], thresholds=chosen)
 
 
-def _group_thresholds(
-    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], by: Sequence[str], options: ThresholdOptions
-) -> pl.DataFrame:
+def _group_thresholds(parts: Sequence[EvaluationData], by: Sequence[str], options: ThresholdOptions) -> pl.DataFrame:
     """Return the thresholds of each group, chosen on the calibration answers of the group.
 
     Delta is shared by the groups of a column, so that all certified thresholds of a method and target risk are right
     with the probability 1 - delta.
     """
     rows = []
-    for (cells, chooser), column in product(zip(parts, choosers, strict=True), by):
+    for (cells, chooser), column in product(with_choosers(parts), by):
         groups = sorted(set(cells.groups[f"{BY}{column}"].drop_nulls()))
-        shared = replace(options, share_delta=options.share_delta * len(groups))
+        shared = replace(options, share_delta=options.share_delta * max(len(groups), 1))
         for group in groups:
-            of_group, choosing = _of_group(cells, column, group), _of_group(chooser, column, group)
+            of_group, choosing = (_of_group(data, column, group) for data in (cells, chooser))
             place = {"dataset": cells.dataset, "by": column, "group": group}
             for name, joined in of_group.methods.items():
                 if name in choosing.methods or len(choosing.methods) == len(chooser.methods) == 1:

@@ -1,7 +1,7 @@
-"""Step 1: read answers, pairs and calibration answers, wherever they come from, and check each by the contract."""
+"""Read answers, pairs and calibration answers, wherever they come from, and check each by the contract."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -12,51 +12,11 @@ from dualread import plugins
 from dualread.apps.evaluate.log import LogOptions, read_logged
 from dualread.data.tables.checks import CheckedTable, checked
 from dualread.data.tables.claims import named_claims
-from dualread.data.tables.contract import (
-    ANSWERS,
-    PAIRS,
-    WIDE,
-    WIDE_SCORE,
-    ColumnsRead,
-    TableOptions,
-)
+from dualread.data.tables.contract import ANSWERS, OF_CLAIMS, PAIRS, WIDE, WIDE_SCORE, ColumnsRead, TableOptions
 from dualread.data.tables.files import RawTable, read_file
 from dualread.data.tables.hub import is_address, local_file, read_address
 from dualread.data.tables.memory import read_frame
 from dualread.errors import ConfigError, DataError, did_you_mean
-
-_SHOWN = 8  # columns that a sentence names
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tables:
-    """The tables of a user, checked; pairs and calibration answers, where they were given."""
-
-    answers: CheckedTable
-    pairs: CheckedTable | None
-    calibration: CheckedTable | None
-    unused_columns: Sequence[tuple[Path | str, Sequence[str]]]
-
-    @property
-    def _all(self) -> list[CheckedTable]:
-        return [table for table in (self.answers, self.pairs, self.calibration) if table is not None]
-
-    def notes(self) -> list[str]:
-        """Return sentences about how the tables were read."""
-        return [f"{table.source}: {note}" for table in self._all for note in table.notes]
-
-    def left_out(self) -> dict[str, int]:
-        """Return {"file: why": number of answers that are not evaluated}."""
-        return {f"{table.source}: {why}": n for table in self._all for why, n in table.left_out.items()}
-
-    def unused(self) -> list[str]:
-        """Return sentences that name the columns that are not used."""
-        return [
-            f"{source}: {n} column{'s' if n > 1 else ''} not used: {', '.join(columns[:_SHOWN])}"
-            + (", ..." if n > _SHOWN else "")
-            for source, columns in self.unused_columns
-            if (n := len(columns))
-        ]
 
 
 def read_tables(
@@ -66,37 +26,30 @@ def read_tables(
     options: TableOptions,
     log: LogOptions,
     only: Mapping[str, Sequence[str]],
-) -> Tables:
-    """Read answers, pairs and calibration answers, each as the contract and the user say; of `only`, just these values.
+) -> dict[str, CheckedTable]:
+    """Return predictions, pairs and calibration, those that are given; of `only`, just the rows of these values.
 
     Raises DataError if a table cannot be read, or is not as the contract says; ConfigError if an option is not so.
     """
     if log.log_format is not None and options.options:
         raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
     of_answers, of_pairs = options.reading(ANSWERS), options.reading(PAIRS)
-    sources = {
-        "predictions": (predictions, of_answers),
-        "pairs": (pairs, of_pairs),
-        "calibration": (calibration, of_answers),
-    }
+    sources = {"predictions": (predictions, of_answers), "pairs": (pairs, of_pairs)}
     raw: dict[str, tuple[RawTable, ColumnsRead]] = {}
-    for name, (source, read) in sources.items():
-        if source is not None and log.log_format is not None and read is of_answers:
-            raw[name] = (_read_log(source, name, read, log), read)
-        elif source is not None:
-            raw[name] = (_read_table(source, name, read), read)
+    for name, (source, read) in {**sources, "calibration": (calibration, of_answers)}.items():
+        is_log = log.log_format is not None and read is of_answers
+        if source is not None:
+            raw[name] = (_read_log(source, name, read, log) if is_log else _read_table(source, name, read), read)
     _check_mapping(options.columns, list(raw.values()))
-    unused = [(table.source, read.unused(table.columns)) for table, read in raw.values()]
-    tables = {name: checked(table, read, claims=named_claims) for name, (table, read) in raw.items()}
+    unused = {name: _unused(read, table.columns) for name, (table, read) in raw.items()}
+    tables = {
+        name: replace(checked(table, read, claims=named_claims), unused=unused[name])
+        for name, (table, read) in raw.items()
+    }
     for column, values in only.items():
         if values:
             tables = _only(tables, column, values)
-    return Tables(
-        answers=tables["predictions"],
-        pairs=tables.get("pairs"),
-        calibration=tables.get("calibration"),
-        unused_columns=unused,
-    )
+    return tables
 
 
 def _read_table(source: Any, name: str, read: ColumnsRead) -> RawTable:
@@ -109,14 +62,15 @@ def _read_table(source: Any, name: str, read: ColumnsRead) -> RawTable:
         return read_address(source, wanted)
     if not isinstance(source, str | Path):
         return read_frame(source, name, wanted)
-    suffixes = {log: plugins.declared("logs", log, "SUFFIXES") for log in plugins.known("logs")}
-    harnesses = [log.replace("_", "-") for log, known in suffixes.items() if Path(source).suffix in known]
     try:
         return read_file(Path(source), wanted)
     except DataError as error:
-        if not harnesses or Path(source).suffix == ".csv":
+        suffixes = {log: plugins.declared("logs", log, "SUFFIXES") for log in plugins.known("logs")}
+        advice = " or ".join(
+            f"--from {log.replace('_', '-')}" for log, known in suffixes.items() if Path(source).suffix in known
+        )
+        if not advice or Path(source).suffix == ".csv":
             raise
-        advice = " or ".join(f"--from {harness}" for harness in harnesses)
         raise DataError(f"{error} If it is a log of another harness, add {advice}.") from error
 
 
@@ -133,13 +87,9 @@ def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, 
     """Refuse a mapping that names a column that is not read, or one that no table has."""
     for name, column_name in columns.items():
         wide = [ANSWERS] if name.startswith((WIDE, WIDE_SCORE)) else []
-        concerned = [
-            table
-            for table, read in tables
-            if read.declared in wide or name in {column.name for column in read.declared}
-        ]
+        concerned = [table for table, read in tables if read.declared in wide or name in read.declared_names]
         if not concerned:
-            known = sorted({column.name for _, read in tables for column in read.declared})
+            known = sorted({column for _, read in tables for column in read.declared_names})
             raise ConfigError(
                 f"--columns {name}={column_name}: no column {name!r} is read. Known: {', '.join(known)}."
                 f"{did_you_mean(name, known)} Write NAME=YOURS, such as confidence={column_name}."
@@ -150,6 +100,18 @@ def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, 
                 f"--columns {name}={column_name}: {concerned[0].source} has no column {column_name!r}. Found:"
                 f" {', '.join(concerned[0].columns)}.{did_you_mean(column_name, columns_of_all)}"
             )
+
+
+def _unused(read: ColumnsRead, columns: Sequence[str]) -> list[str]:
+    """Return those of a table's columns that are not read, or are replaced by others."""
+    options, users = read.options, set(read.options.columns.values())
+    replaced = {name for name, column in read.names.items() if name not in users and name != column}
+    # A column of a method counts where no other column holds confidences.
+    if read.declared is not ANSWERS or {"confidence", "score", "method"} & {*columns, *options.columns}:
+        replaced |= {name for name in columns if name.startswith((WIDE, WIDE_SCORE)) and name not in users}
+    if not options.has_claims(columns):
+        replaced |= {*OF_CLAIMS} - {*options.by}
+    return [column for column in columns if column not in read or column in replaced]
 
 
 def _only(tables: Mapping[str, CheckedTable], column: str, values: Sequence[str]) -> dict[str, CheckedTable]:

@@ -1,8 +1,10 @@
-"""Step 4: thresholds for a target risk, chosen on calibration answers and judged on the evaluated ones."""
+"""Thresholds for a target risk, chosen on calibration answers and judged on the evaluated ones."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -58,9 +60,7 @@ class ThresholdOptions:
         return self.delta / self.share_delta
 
 
-def thresholds(
-    parts: Sequence[EvaluationData], choosers: Sequence[EvaluationData], options: ThresholdOptions
-) -> pl.DataFrame:
+def thresholds(parts: Sequence[EvaluationData], options: ThresholdOptions) -> pl.DataFrame:
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
 
     Coverage and risk have 95% intervals (`proportion.share_interval`), which hold for new images and this threshold.
@@ -68,20 +68,23 @@ def thresholds(
     answers.
     """
     rows = []
-    for cells, chooser in zip(parts, choosers, strict=True):
+    for cells, chooser in with_choosers(parts):
         _refuse_answers(cells, chooser, options)
         rows += threshold_rows(cells, chooser, options)
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
+def with_choosers(parts: Iterable[EvaluationData]) -> list[tuple[EvaluationData, EvaluationData]]:
+    """Return each data set with the calibration answers that choose its thresholds."""
+    return [(cells, cells.chooser) for cells in parts if cells.chooser is not None]
+
+
 def _refuse_answers(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> None:
     """Refuse the evaluated answers as those that choose, and images with too many answers."""
-    # What was said, in an order that does not depend on names or on the order of the file.
-    columns = [["confidence", "correct", *(["cluster_id"] if data.cluster else [])] for data in (cells, chooser)]
-    statements = [
-        [data.methods[name].answers.select(names).sort(names) for name in sorted(data.methods)]
-        for data, names in zip((cells, chooser), columns, strict=True)
-    ]
+    statements = []  # in an order that does not depend on names or on the order of the file
+    for data in (cells, chooser):
+        names = ["confidence", "correct", *(["cluster_id"] if data.cluster else [])]
+        statements.append([data.methods[name].answers.select(names).sort(names) for name in sorted(data.methods)])
     if len(statements[0]) == len(statements[1]) and all(map(pl.DataFrame.equals, *statements)):
         raise DataError(
             f"{chooser.source}: holds the answers of {cells.source}, on which the threshold is to be judged. Expected"
@@ -99,58 +102,58 @@ def _refuse_answers(cells: EvaluationData, chooser: EvaluationData, options: Thr
 
 def threshold_rows(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[dict]:
     """Yield the rows of `thresholds`, whose checks the answers have passed."""
+    names = ("delta", "share_delta", "max_per_image")
     for method in cells.methods:
-        same = same_method(chooser, method, cells)
-        is_score = method in cells.ranked or same in chooser.ranked
         judged_on = Confidences.of(cells.methods[method].answers)
-        chosen_on = Confidences.of(chooser.methods[same].answers)
+        chosen_on = Confidences.of(chooser.methods[same_method(chooser, method, cells)].answers)
         like = _chosen_on(chosen_on)
-        for risk in options.target_risks:
-            for rule in (EMPIRICAL, CERTIFIED):
-                names = ("delta", "share_delta", "max_per_image")
-                limits = {name: getattr(options, name) if rule == CERTIFIED else None for name in names}
-                level, most, chosen = options.level, options.max_per_image, WITHOUT_PROBABILITIES
-                try:
-                    if not is_score:
-                        chosen = threshold(rule, chosen_on, target_risk=risk, delta=level, max_per_image=most)
-                except UndefinedMetricError as error:
-                    chosen = f"{in_unit(str(error), chooser.unit)}"
-                place = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
-                row = place | _judged(judged_on, chosen) | limits | like
-                yield row if isinstance(chosen, str) else row | {"reason": in_unit(row["reason"], cells.unit)}
+        for risk, rule in product(options.target_risks, (EMPIRICAL, CERTIFIED)):
+            limits = {"delta": options.level, "max_per_image": options.max_per_image}
+            cut = chosen(cells, chooser, method, partial(threshold, rule, chosen_on, target_risk=risk, **limits))
+            place = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
+            assumed = {name: getattr(options, name) if rule == CERTIFIED else None for name in names}
+            yield place | _judged(judged_on, cut, cells.unit) | assumed | like
 
 
-def _judged(rows: Confidences, chosen: float | str) -> dict:
-    estimates = judged(rows, chosen)
-    reason = next((estimate.reason for estimate in estimates.values() if estimate.reason is not None), None)
+def chosen(cells: EvaluationData, chooser: EvaluationData, method: str, cut: Callable[[], float]) -> float | str:
+    """Return what the calibration answers of a method choose, or the reason why they choose nothing."""
+    if method in cells.ranked or same_method(chooser, method, cells) in chooser.ranked:
+        return WITHOUT_PROBABILITIES
+    try:
+        return cut()
+    except UndefinedMetricError as error:
+        return f"{in_unit(str(error), chooser.unit)}"
+
+
+def _judged(rows: Confidences, cut: float | str, unit: str) -> dict:
+    estimates = judged(rows, cut)
+    reasons = (in_unit(estimate.reason, unit) for estimate in estimates.values() if estimate.reason is not None)
     rates = {
         name + end: getattr(estimates[kind], field)
         for name, kind in (("coverage", "coverage"), ("risk", "kept_risk"))
         for end, field in (("", "value"), ("_low", "low"), ("_high", "high"))
     }
+    reason = cut if isinstance(cut, str) else next(reasons, None)
     return {"threshold": estimates["threshold"].value, **rates, "n": len(rows.confidence), "reason": reason}
 
 
 def _chosen_on(rows: Confidences) -> dict:
     """Return what the calibration answers of a method are like, for whoever asks how many are needed."""
-    confidence, correct, image = rows
-    sizes = np.bincount(image)
-    has_auroc = 0 < np.count_nonzero(correct) < len(correct)
+    sizes = np.bincount(rows.image)
+    has_auroc = 0 < np.count_nonzero(rows.correct) < len(rows.correct)
     return {
         "calibration_max_per_image": int(sizes.max()),
-        "calibration_n": len(image),
+        "calibration_n": len(rows.image),
         "calibration_images": len(sizes),
-        "calibration_accuracy": float(correct.mean()),
-        "calibration_auroc": discrimination.auroc(confidence, correct) if has_auroc else None,
+        "calibration_accuracy": float(rows.correct.mean()),
+        "calibration_auroc": discrimination.auroc(rows.confidence, rows.correct) if has_auroc else None,
     }
 
 
 def chooser_of(cells: EvaluationData, calibration: Sequence[EvaluationData]) -> EvaluationData:
     """Return the part of `calibration` that chooses for `cells`: the only one, or that of the same name."""
-    if len(calibration) == 1:
-        return calibration[0]
     for part in calibration:
-        if part.dataset == cells.dataset:
+        if len(calibration) == 1 or part.dataset == cells.dataset:
             return part
     known = ", ".join(str(part.dataset) for part in calibration)
     raise DataError(
@@ -176,63 +179,51 @@ def _largest_image(cells: EvaluationData) -> tuple[str, int]:
     return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda counted: counted[1])
 
 
-def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
+def doubts(cells: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
     """Yield a warning if an evaluated image has more answers than those that chose the thresholds."""
+    if cells.chooser is None:
+        return
     image, n = _largest_image(cells)
-    most = _largest_image(chooser)[1]
+    most = _largest_image(cells.chooser)[1]
     if options.max_per_image is None and n > most:
         yield (
-            f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
-            f" ({most}). Certified thresholds assume that no new one has more than these; state the largest number that"
-            " is possible with --max-per-image."
+            f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of"
+            f" {cells.chooser.source} ({most}). Certified thresholds assume that no new one has more than these; state"
+            " the largest number that is possible with --max-per-image."
         )
 
 
-def overlaps(cells: EvaluationData, chooser: EvaluationData) -> Iterator[str]:
-    """Yield a warning if questions, or images, that judge a threshold have chosen it, too."""
-    if shared := _shared_questions(cells, chooser):
-        yield shared
-    elif cells.cluster is not None and chooser.cluster is not None:
-        judged_on, chosen_on = (
-            plain_ids(pl.concat(joined.answers["cluster_id"] for joined in data.methods.values()).unique()).unique()
-            for data in (cells, chooser)
-        )
-        if n := int(judged_on.is_in(chosen_on.implode()).sum()):
-            yield (
-                f"warning: {n} of {len(judged_on)} {cells.unit}s of {cells.source} are in {chooser.source} too. Answers"
-                f" about one {cells.unit} tend to be right or wrong together, so that the error rate of the kept"
-                " answers may be too low, and nothing is certified."
-            )
-
-
-def _shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | None:
-    """Return a warning if questions are in both tables; None if there are none, or if questions have no names."""
-    identities = []
-    for data in (cells, chooser):
-        has_question = "within_question_auroc" not in data.withheld
-        known = {"sample_id": data.named, "cluster_id": data.cluster is not None, "question_key": has_question}
-        identities.append([name for name, is_known in known.items() if is_known])
-    columns = [name for name in identities[0] if name in identities[1]]
-    if "sample_id" not in columns and len(columns) < 2:
-        return None
+def overlaps(cells: EvaluationData) -> Iterator[str]:
+    """Yield a warning if questions, or else images, that judge a threshold have chosen it, too."""
+    if (chooser := cells.chooser) is None:
+        return
+    words = {"sample_id": "sample_id", "cluster_id": str(cells.cluster), "question_key": "question"}
+    columns = [name for name in words if name in cells.identities and name in chooser.identities]
     judged_on, chosen_on = (
         pl.concat(joined.answers.select(columns) for joined in data.methods.values()).unique()
         for data in (cells, chooser)
     )
-    ids = [name for name in columns if name != "question_key"]
     plain, plain_chosen_on = (
-        questions.with_columns(plain_ids(pl.col(name)) for name in ids) for questions in (judged_on, chosen_on)
+        questions.with_columns(plain_ids(pl.col(name)) for name in columns if name != "question_key")
+        for questions in (judged_on, chosen_on)
     )
-    if (n := len(plain.join(plain_chosen_on, on=columns, how="semi"))) == 0:
-        return None
-    words = {"sample_id": "sample_id", "question_key": "question", "cluster_id": str(cells.cluster)}
-    named = ", ".join(words[name] for name in columns)
-    if n > len(judged_on.join(chosen_on, on=columns, how="semi")):
-        named += ", where 007 and 7 are one, and case and spaces do not count"
-    return (
-        f"warning: {n} of {len(judged_on)} questions of {cells.source} are in {chooser.source} too (equal {named}). If"
-        " they are the same questions, the error rate of the kept answers is too low, and nothing is certified."
-    )
+    is_named = "sample_id" in columns or len(columns) == 2
+    if is_named and (n := len(plain.join(plain_chosen_on, on=columns, how="semi"))):
+        named = ", ".join(words[name] for name in columns)
+        if n > len(judged_on.join(chosen_on, on=columns, how="semi")):
+            named += ", where 007 and 7 are one, and case and spaces do not count"
+        yield (
+            f"warning: {n} of {len(judged_on)} questions of {cells.source} are in {chooser.source} too (equal {named})."
+            " If they are the same questions, the error rate of the kept answers is too low, and nothing is certified."
+        )
+    elif "cluster_id" in columns:
+        images = plain["cluster_id"].unique()
+        if n := int(images.is_in(plain_chosen_on["cluster_id"].implode()).sum()):
+            yield (
+                f"warning: {n} of {len(images)} {cells.unit}s of {cells.source} are in {chooser.source} too. Answers"
+                f" about one {cells.unit} tend to be right or wrong together, so that the error rate of the kept"
+                " answers may be too low, and nothing is certified."
+            )
 
 
 def plan(options: argparse.Namespace) -> Iterator[str]:

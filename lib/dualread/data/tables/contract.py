@@ -121,28 +121,20 @@ OF_CLAIMS = ("report", "start", "end")
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """What a user says about the tables.
+    """What a user says about the tables."""
 
-    Attributes:
-        columns: {declared name: name in the user's tables}; "-NAME" reads a number with the other sign, as a score.
-        cluster: The column whose values are resampled, in place of image_id.
-        by: The columns whose values are groups of answers, each with metrics of its own.
-        choices: {choice of a question: the column of its probability}; empty where a row has no such choice.
-        alternatives: What separates accepted answers in one text; None for nothing.
-        options: The columns of a multiple-choice question's options A, B, ..., or the one that holds lists of them.
-        missing: Words that stand for an empty cell; rows without a reference answer are then left out and counted. None
-            if nothing is said: then an empty reference, and the usual words for one, are refused.
-        decimal: "," if numbers may have decimal commas, else ".".
-    """
-
+    # {declared name: name in the user's tables}; "-NAME" reads a number with the other sign, as a score.
     columns: Mapping[str, str] = field(default_factory=dict)
-    cluster: str | None = None
-    by: Sequence[str] = ()
+    cluster: str | None = None  # the column whose values are resampled, in place of image_id
+    by: Sequence[str] = ()  # the columns whose values are groups of answers, each with metrics of its own
+    # {choice of a question: the column of its probability}; empty where a row has no such choice.
     choices: Mapping[str, str] = field(default_factory=dict)
-    alternatives: str | None = None
-    options: Sequence[str] = ()
+    alternatives: str | None = None  # what separates accepted answers in one text; None for nothing
+    options: Sequence[str] = ()  # the columns of a question's options A, B, ..., or the one that holds lists of them
+    # Words that stand for an empty cell; rows without a reference answer are then left out and counted. None if nothing
+    # is said: then an empty reference, and the usual words for one, are refused.
     missing: Sequence[str] | None = None
-    decimal: str = "."
+    decimal: str = "."  # "," if numbers may have decimal commas
 
     def __post_init__(self) -> None:
         """Check what is no text or no sign.
@@ -182,37 +174,21 @@ class TableOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsRead:
-    """Which columns of a user's table are read, and under which names.
+    """Which columns of a user's table are read, and under which names."""
 
-    Attributes:
-        declared: ANSWERS or PAIRS.
-        options: What the user says.
-        names: {declared name: the user's name}, where the user says so.
-    """
-
-    declared: Sequence[UserColumn]
+    declared: Sequence[UserColumn]  # ANSWERS or PAIRS
     options: TableOptions
-    names: Mapping[str, str]
+    names: Mapping[str, str]  # {declared name: the user's name}, where the user says so
+
+    @property
+    def declared_names(self) -> set[str]:
+        """The names of the declared columns."""
+        return {column.name for column in self.declared}
 
     def __contains__(self, column: str) -> bool:
         named = {*self.names.values(), *(column.removeprefix("-") for column in self.names.values())}
-        known = {*(declared.name for declared in self.declared), *self.options.kept, *named}
+        known = {*self.declared_names, *self.options.kept, *named}
         return column in known or column.startswith((WIDE, WIDE_SCORE))
-
-    def unused(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return those of a table's columns that are not read, or are replaced by others."""
-        users = set(self.options.columns.values())
-        replaced = {name for name, column in self.names.items() if name not in users and name != column}
-        # A column of a method counts where no other column holds confidences.
-        is_wide = self.declared is ANSWERS and not {"confidence", "score", "method"} & {*columns, *self.options.columns}
-        without = set() if self.options.has_claims(columns) else {*OF_CLAIMS} - {*self.options.by}
-        return tuple(
-            column
-            for column in columns
-            if column not in self
-            or column in replaced | without
-            or (column.startswith((WIDE, WIDE_SCORE)) and not is_wide and column not in users)
-        )
 
 
 def plain_ids(ids: Names) -> Names:

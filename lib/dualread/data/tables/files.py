@@ -30,24 +30,15 @@ Wanted = Callable[[str], bool]  # whether the values of a column are needed
 
 @dataclass(frozen=True, kw_only=True)
 class RawTable:
-    """A table whose cells nobody has interpreted.
+    """A table whose cells nobody has interpreted."""
 
-    Attributes:
-        source: The file, or a word for a table in memory, for messages.
-        frame: The columns that are wanted: String, List(String), Boolean, or numbers with their type.
-        rows: int64 [n], the number of each row; 1 is the first below the header, and blank rows are counted.
-        columns: The names of all columns in the file.
-        notes: Sentences about how the table was read, where that is unusual.
-        separator: What separates the cells of a .csv or .tsv.
-        left_out: {why: number of rows, or of answers that a log records, that are left out}.
-    """
-
-    source: Path | str
-    frame: pl.DataFrame
-    rows: pl.Series
-    columns: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    separator: str | None = None
+    source: Path | str  # the file, or a word for a table in memory, for messages
+    frame: pl.DataFrame  # the columns that are wanted: String, List(String), Boolean, or numbers with their type
+    rows: pl.Series  # int64 [n], the number of each row; 1 is the first below the header, and blank rows are counted
+    columns: tuple[str, ...]  # the names of all columns in the file
+    notes: tuple[str, ...] = ()  # sentences about how the table was read, where that is unusual
+    separator: str | None = None  # what separates the cells of a .csv or .tsv
+    # {why: number of rows, or of answers that a log records, that are left out}.
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -95,17 +86,15 @@ def read_file(path: Path, wanted: Wanted = lambda name: True) -> RawTable:
         columns = {name: [record.get(name) for _, _, record in chunk] for name in filter(wanted, names)}
         parts.append(pl.DataFrame([column_of(path, name, values) for name, values in columns.items()]))
     names = dict.fromkeys(text.columns) | names
-    frame = pl.DataFrame({name: [] for name in filter(wanted, names)}, schema_overrides={})
     try:
-        frame = pl.concat(parts, how="diagonal_relaxed") if parts else frame
+        frame = pl.concat(parts or [pl.DataFrame({name: [] for name in filter(wanted, names)})], how="diagonal_relaxed")
     except pl.exceptions.PolarsError as error:
         raise DataError(
             f"{path}: a column holds lists in some rows and texts in others. Write lists in all."
         ) from error
     notes = () if text.encoding == "utf-8-sig" else (f"read as {text.form}",)
-    separator = text.separator
-    number = pl.Series(numbers, dtype=pl.Int64)
-    return RawTable(source=path, frame=frame, rows=number, columns=tuple(names), notes=notes, separator=separator)
+    how = {"columns": tuple(names), "notes": notes, "separator": text.separator}
+    return RawTable(source=path, frame=frame, rows=pl.Series(numbers, dtype=pl.Int64), **how)
 
 
 def read_records(path: Path, *, every: bool = False) -> Records:
@@ -248,16 +237,17 @@ class _TextFile:
             if not line.strip():
                 blank.append(number)
                 continue
-            if self._every:  # blank lines before others have their place
-                yield from ((k, k, BrokenLine("the line is empty. Write one object per line.")) for k in blank)
-                blank = []
             try:
                 record = parsed(line, self._numbers)
             except (ValueError, RecursionError) as error:
                 record = BrokenLine(f"not JSON ({_reason(error)}). Write one object per line.")
-            if self._every and not isinstance(record, dict | BrokenLine):
-                record = BrokenLine(f"is {_kind(record)}, expected an object.")
-            if isinstance(record, BrokenLine) and not self._every:
+            if self._every:
+                # Blank lines before others have their place.
+                yield from ((k, k, BrokenLine("the line is empty. Write one object per line.")) for k in blank)
+                blank = []
+                if not isinstance(record, dict | BrokenLine):
+                    record = BrokenLine(f"is {_kind(record)}, expected an object.")
+            elif isinstance(record, BrokenLine):
                 raise DataError(f"{self._path}: line {number}: {record.why}")
             yield number, number, record
 
@@ -294,10 +284,8 @@ def _is_object(line: str) -> bool:
 def parsed(text: str, numbers: Callable[[str], Any] | None = None) -> Any:
     """Return the content of a JSON text; `numbers` reads the text of a number, by default as Python's int and float.
 
-    Raises:
-        ValueError: The text is not JSON, a key occurs twice in one object, or an escape sequence is half of a surrogate
-            pair, so that its text could not be written again.
-        RecursionError: It is nested too deeply.
+    Raises ValueError if the text is not JSON, a key occurs twice in one object, or an escape sequence is half of a
+    surrogate pair, so that its text could not be written again; RecursionError if it is nested too deeply.
     """
     content = json.loads(
         text, object_pairs_hook=_unique_keys, parse_int=numbers, parse_float=numbers, parse_constant=numbers

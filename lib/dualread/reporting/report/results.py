@@ -3,7 +3,6 @@
 import struct
 from base64 import b64encode
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -23,7 +22,7 @@ class FinishedArtifact:
     """The artifact of a table or a figure: its manifest, its title, and what it was made from.
 
     Raises:
-        ArtifactError: Its manifest is damaged; or, of its properties, a file cannot be read.
+        ArtifactError: Its manifest is damaged, or a file cannot be read.
     """
 
     def __init__(self, folder: Path, provenance: Provenance) -> None:
@@ -63,61 +62,33 @@ class FinishedArtifact:
 class ShownTable(FinishedArtifact):
     """A table: its HTML, and its printed cells with estimates, of which tables of counts or settings have none."""
 
-    @property
-    def parts(self) -> list[str]:
-        """The HTML, one <table> each."""
-        return self.content("html").decode().split("\n\n")
-
-    @cached_property
-    def _cells(self) -> pl.DataFrame:
-        frame = pl.read_csv(self.content("csv"), infer_schema=False)
-        has_estimates = {"metric", "printed"} <= set(frame.columns)
-        return frame if has_estimates else pl.DataFrame(schema=dict.fromkeys(("printed", "reason"), pl.String))
-
-    @property
-    def cells(self) -> int:
-        """The number of its cells."""
-        return self._cells.height
-
-    @property
-    def undefined(self) -> int:
-        """The number of its cells without a value."""
-        return self._cells.filter(printed=UNDEFINED).height
-
-    @property
-    def underpowered(self) -> int:
-        """The number of its cells that are marked as underpowered."""
-        return self._cells.filter(pl.col("printed").str.contains("†", literal=True)).height
-
-    @property
-    def reasons(self) -> list[tuple[str, int]]:
-        """Each reason for undefined cells, with the number of cells."""
-        reasons = self._cells.filter(printed=UNDEFINED).group_by(pl.col("reason").fill_null("no reason given")).len()
-        return reasons.sort(["len", "reason"], descending=[True, False]).rows()
+    def __init__(self, folder: Path, provenance: Provenance) -> None:
+        super().__init__(folder, provenance)
+        self.parts = self.content("html").decode().split("\n\n")  # one <table> each
+        printed = pl.read_csv(self.content("csv"), infer_schema=False)
+        if not {"metric", "printed"} <= set(printed.columns):
+            printed = pl.DataFrame(schema=dict.fromkeys(("printed", "reason"), pl.String))
+        undefined = printed.filter(printed=UNDEFINED)
+        self.cells, self.undefined = len(printed), len(undefined)
+        self.underpowered = len(printed.filter(pl.col("printed").str.contains("†", literal=True)))
+        reasons = undefined.group_by(pl.col("reason").fill_null("no reason given")).len()
+        self.reasons = reasons.sort(["len", "reason"], descending=[True, False]).rows()  # why, and of how many cells
 
 
 class ShownFigure(FinishedArtifact):
     """A figure."""
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height of its picture."""
-        return struct.unpack(">II", self.content("png")[16:24])
-
-    @property
-    def has_long_values(self) -> bool:
-        """Whether the page links to the file of its values, which is too long to be a part of the page."""
-        return len(self.content("csv")) > _EMBEDDED
-
-    @property
-    def description(self) -> str:
-        """The figure in words, for people who cannot see it."""
+    def __init__(self, folder: Path, provenance: Provenance) -> None:
+        super().__init__(folder, provenance)
+        self.size = struct.unpack(">II", self.content("png")[16:24])  # width and height of its picture
+        # Whether the page links to the file of its values, which is too long to be a part of the page.
+        self.has_long_values = len(self.content("csv")) > _EMBEDDED
         shown = [
             f"{word}: {', '.join(entry['label'] for entry in self.layout[kind])}."
             for kind, word in _SHOWN.items()
             if self.layout.get(kind)
         ]
-        return " ".join([self.title, *shown])
+        self.description = " ".join([self.title, *shown])  # for people who cannot see it
 
 
 def tables(study: Path, provenance: Provenance) -> list[ShownTable]:
