@@ -261,7 +261,7 @@ def test_a_damaged_bundle_is_refused(bundle, tmp_path):
     cut = shutil.copytree(bundle, tmp_path / "cut")
     file = cut / "readers" / "dualread.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(ArtifactError, match=r"dualread\.safetensors: its sha256 is not the one that"):
+    with pytest.raises(ArtifactError, match=r"dualread\.safetensors: .*its sha256 is not the expected one"):
         Scorer.load(cut)
     file.unlink()
     with pytest.raises(ArtifactError, match=r"dualread\.safetensors: cannot be read"):

@@ -11,6 +11,7 @@ import pytest
 
 import dualread
 from dualread.apps.score import ScorerChoice, stored
+from dualread.apps.score.bundle import read_files
 from dualread.apps.score.claims import ClaimDivider
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
@@ -140,7 +141,7 @@ def test_claims_wait_for_the_end_where_a_method_reads_it(ward, monkeypatch):
 
 def test_a_bundle_has_stored_claims_by_which_an_engine_is_checked(ward, tmp_path, capsys):
     bundle = small.exported(ward, tmp_path / "bundle", thresholds={"dualread": 0.5})
-    answers = stored.read(bundle)
+    answers = stored.read(read_files(bundle).stored)
     assert {len(answer.confidences) for answer in answers} - {0, 1}
     service = open_service(ScorerChoice(reader=bundle), engine="transformers", batch_size=4)
     service.close()

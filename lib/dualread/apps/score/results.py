@@ -34,7 +34,8 @@ class Question:
     """A question about an image, or about several.
 
     Attributes:
-        image: The image's file, its bytes, or a picture in memory, see `given_images.read`; or a list of them, in the
+        image: The image's file (`stack.tif#2` for its second frame), its bytes, a file object open for reading bytes, a
+            Pillow image, or an array of 8-bit values [height, width] or [height, width, 3]; or a list of them, in the
             order in which the reader's study shows them.
         question: The question, verbatim.
         options: The two to ten options of a multiple-choice question; empty for other questions.
@@ -145,17 +146,13 @@ class Confidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A claim of a report, and how far it can be trusted.
+    """A claim of a report; `confidence` to `reason` say how far it can be trusted, as in `Reading`.
 
     Attributes:
         start: Its first character in the completion.
         end: The character after its last one.
         text: What stands there.
-        confidence: The reader's probability that it is supported; None where there is none, see `reason`.
-        psr: As in `Reading`, read at the token before the claim.
-        per: As in `Reading`.
-        methods: As in `Reading`.
-        reason: Why there is no confidence; None if there is one.
+        psr: Read at the token before the claim.
         keep: Whether to keep it, by the threshold that travels with the reader; None without a threshold.
     """
 

@@ -4,7 +4,7 @@ Engines differ by the rounding of their dtype. One that reads an image in anothe
 Gemma 3) differs by far more, and gives wrong confidences without an error.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,10 +23,8 @@ from dualread.apps.serve.vectors import FINAL
 from dualread.apps.serve.wire import ChatRequest, SentImage, Turn
 from dualread.data.images import Decoded
 from dualread.errors import ArtifactError, ConfigError
-from dualread.evaluation.thresholds import deciding
 from dualread.models.streams import BrokenRequest, Finished
 from dualread.progress import say
-from dualread.readers.requirements import ScoringReader
 
 _PSR, _THRESHOLD = "psr", "threshold"
 # By how much states and confidences may differ by dtype: states in shares of their length.
@@ -56,24 +54,34 @@ def open_service(
     engine = engine or ("vllm" if find_spec("vllm") else "transformers")
     limit = None if abstain_before in (None, _THRESHOLD) else _probability(abstain_before)
     chosen = ChosenReaders.load(choice)
+    answers, needs = stored.read(chosen.files.stored), chosen.needs
     opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
-    answers = [] if chosen.source.bundle is None else stored.read(chosen.source.bundle)
     if engine == "vllm":
-        _check_shown(chosen.readers.by_method.values())
+        opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
+        if hidden := [*sorted(needs.features - set(FINAL)), *(f"the view {view.name}" for view in needs.views)]:
+            raise ConfigError(
+                f"a method reads {', '.join(hidden)}, which vLLM does not show. Leave it out (--methods), or serve with"
+                " --engine transformers."
+            )
         if not answers and not unchecked:
             raise ConfigError(
                 "no stored answers travel with this reader, by which vLLM could be checked. Serve a bundle that this"
                 " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
                 " reply will."
             )
-        opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
-    if abstain_before is not None and chosen.needs.divider is not None:
+    if abstain_before is not None and needs.divider is not None:
         raise ConfigError(
             f"--abstain-before {abstain_before}: the reader judges claims, and has no PSR of a report before it is"
             " written. Leave it out."
         )
     if abstain_before == _THRESHOLD:
-        limit = _psr_threshold(chosen)
+        threshold = chosen.thresholds.get(_PSR)
+        if (limit := threshold and threshold.value) is None:
+            why = threshold.reason if threshold else "no threshold of the method psr travels with the reader"
+            raise ConfigError(
+                f"--abstain-before {_THRESHOLD}: {why}. Give a number from 0 to 1, or a bundle that was exported with"
+                " `--methods psr`."
+            )
     loaded: LoadedScorer[ServingActor] = chosen.with_actor(opens)
     if answers:
         say(f"dualread serve: {check(loaded, answers)}")
@@ -88,33 +96,6 @@ def _probability(text: str) -> float:
         if 0 <= (limit := float(text)) <= 1:
             return limit
     raise ConfigError(f"--abstain-before {text}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
-
-
-def _psr_threshold(chosen: ChosenReaders) -> float:
-    """Return the threshold of the method psr that travels with the readers."""
-    of_psr = [threshold for threshold in chosen.source.thresholds if threshold.method == _PSR]
-    threshold = deciding(of_psr, chosen.choice.target_risk_percent, certified=chosen.choice.certified)
-    if threshold is None or threshold.value is None:
-        why = "no threshold of the method psr travels with the reader" if threshold is None else threshold.reason
-        raise ConfigError(
-            f"--abstain-before {_THRESHOLD}: {why}. Give a number from 0 to 1, or a bundle that was exported with"
-            " `--methods psr`."
-        )
-    return threshold.value
-
-
-def _check_shown(readers: Iterable[ScoringReader]) -> None:
-    """Refuse a reader that reads what vLLM does not show."""
-    for reader in readers:
-        if reader.views:
-            why = "asks the actor more about each answer"
-        elif missing := sorted(reader.features - set(FINAL)):
-            why = f"reads {', '.join(missing)}, which vLLM does not show"
-        else:
-            continue
-        raise ConfigError(
-            f"the method {reader.method} {why}. Leave it out (--methods), or serve with --engine transformers."
-        )
 
 
 def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dualread.apps.score import ScorerChoice, stored
+from dualread.apps.score.bundle import read_files
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
@@ -19,7 +20,7 @@ def opened(bundle, **options):
 
 def test_the_stored_answers_are_those_of_score_and_are_found_again(bundle, capsys):
     scorer = Scorer.load(bundle)
-    answers = stored.read(bundle)
+    answers = stored.read(read_files(bundle).stored)
     assert len(answers) == 4
     for one in answers:
         scored = scorer(one.images, one.question)
