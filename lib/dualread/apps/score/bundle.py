@@ -124,7 +124,7 @@ def read_files(path: Path, methods: Sequence[str] = ()) -> ReaderFiles:
         others = [name for name in methods if name in known and name != method]
         read = {method: reader, **{name: read_file(known[name], header_bytes=HEADER_BYTES) for name in others}}
         travels = {}
-    if missing := [name for name in methods if name not in known]:
+    if missing := [name for name in (method, *methods) if name not in known]:
         names, meant = ", ".join(sorted(known)), did_you_mean(missing[0], known)
         raise ConfigError(f"{path}: no reader of {missing[0]!r}. Known: {names}.{meant}")
     return ReaderFiles(where=str(path), method=method, known=known, read=read, **travels)

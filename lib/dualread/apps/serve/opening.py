@@ -23,6 +23,7 @@ from dualread.apps.serve.vectors import FINAL
 from dualread.apps.serve.wire import ChatRequest, SentImage, Turn
 from dualread.data.images import Decoded
 from dualread.errors import ArtifactError, ConfigError
+from dualread.evaluation.thresholds import Threshold
 from dualread.models.streams import BrokenRequest, Finished
 from dualread.progress import say
 
@@ -44,16 +45,22 @@ def open_service(
 
     It makes `batch_size` answers at once, of up to `most_images` each, and none where PSR is below `abstain_before`: a
     number, or "threshold" for that of the method psr which travels with the reader. With `unchecked`, vLLM serves
-    although nothing travels with the reader by which it can be checked. Errors about `choice` are those of
-    `Scorer.load`.
+    although nothing travels with the reader by which it can be checked.
 
     Raises:
-        ConfigError: There is no such limit of PSR, or the engine does not show what a reader reads.
-        ArtifactError: The engine does not read what was read when the reader was exported.
+        ConfigError: There is no such limit of PSR, the engine does not show what a reader reads; or as `Scorer.load`.
+        ArtifactError: The engine does not read what was read when the reader was exported; or as `Scorer.load`.
     """
     engine = engine or ("vllm" if find_spec("vllm") else "transformers")
     limit = None if abstain_before in (None, _THRESHOLD) else _probability(abstain_before)
     chosen = ChosenReaders.load(choice)
+    if abstain_before is not None and chosen.needs.divider is not None:
+        raise ConfigError(
+            f"--abstain-before {abstain_before}: the reader judges claims, and has no PSR of a report before it is"
+            " written. Leave it out."
+        )
+    if abstain_before == _THRESHOLD:
+        limit = _threshold_of_psr(chosen.thresholds.get(_PSR))
     answers, needs = stored.read(chosen.files.stored), chosen.needs
     opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
     if engine == "vllm":
@@ -69,19 +76,6 @@ def open_service(
                 " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
                 " reply will."
             )
-    if abstain_before is not None and needs.divider is not None:
-        raise ConfigError(
-            f"--abstain-before {abstain_before}: the reader judges claims, and has no PSR of a report before it is"
-            " written. Leave it out."
-        )
-    if abstain_before == _THRESHOLD:
-        threshold = chosen.thresholds.get(_PSR)
-        if (limit := threshold and threshold.value) is None:
-            why = threshold.reason if threshold else "no threshold of the method psr travels with the reader"
-            raise ConfigError(
-                f"--abstain-before {_THRESHOLD}: {why}. Give a number from 0 to 1, or a bundle that was exported with"
-                " `--methods psr`."
-            )
     loaded: LoadedScorer[ServingActor] = chosen.with_actor(opens)
     if answers:
         say(f"dualread serve: {check(loaded, answers)}")
@@ -96,6 +90,16 @@ def _probability(text: str) -> float:
         if 0 <= (limit := float(text)) <= 1:
             return limit
     raise ConfigError(f"--abstain-before {text}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
+
+
+def _threshold_of_psr(threshold: Threshold | None) -> float:
+    if threshold is not None and threshold.value is not None:
+        return threshold.value
+    why = "no threshold of the method psr travels with the reader" if threshold is None else threshold.reason
+    raise ConfigError(
+        f"--abstain-before {_THRESHOLD}: {why}. Give a number from 0 to 1, or a bundle that was exported with"
+        " `--methods psr`."
+    )
 
 
 def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -> str:
