@@ -85,9 +85,9 @@ def check_plugin(family: str, name: str, packages: Iterable[str], where: str) ->
         return
     such_as = f", such as {known[0]!r}" if known else ""
     raise UntrustedNameError(
-        f"{where}: {name!r:.200} is in another package, and no file can name what is there. Expected one of our"
-        f" {family}{such_as}. If you know that package and trust its code, name it yourself: --plugins {package:.200},"
-        f" in Python plugins=[{package!r:.200}]."
+        f"{where}: {name!r:.200} is in another package, and no file can have something of it imported or read."
+        f" Expected one of our {family}{such_as}. If you know that package and trust its code, name it yourself:"
+        f" --plugins {package:.200}, in Python plugins=[{package!r:.200}]."
     )
 
 

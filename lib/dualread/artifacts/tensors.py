@@ -1,6 +1,7 @@
 """Read and write safetensors files with numpy arrays and a JSON header; never pickle."""
 
 import contextlib
+import errno
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -35,36 +36,36 @@ class TensorFile:
     sha256: str
 
 
-def read_file(
-    path: Path, *, header_bytes: int | None = None, file_bytes: int | None = None, sha256: str | None = None
-) -> TensorFile:
+def read_file(path: Path, *, header_bytes: int | None = None, file_bytes: int | None = None) -> TensorFile:
     """Read all of a file that may come from anybody.
 
     Args:
         path: The file.
         header_bytes: The largest length of its header: JSON takes up to 30 times its length in memory.
         file_bytes: The largest length of all of it. Without these two, any length will do.
-        sha256: What its digest has to be, if somebody has said it.
 
     Raises:
-        ArtifactError: It is missing, damaged, longer, or another file; or no file, and reading it could block forever.
+        ArtifactError: It is missing, damaged, longer, or no plain file.
     """
     try:
-        if path.exists() and not path.is_file():
-            raise ArtifactError("it is no plain file")
+        digest = file_sha256(path)
         with path.open("rb") as stream:
             size = int.from_bytes(stream.read(8), "little")
-            if header_bytes is not None and size > header_bytes:
-                raise ArtifactError(f"its header has {size:,} bytes, expected at most {header_bytes:,}")
-            if file_bytes is not None and (size := path.stat().st_size) > file_bytes:
-                raise ArtifactError(f"it has {size:,} bytes, expected at most {file_bytes:,}")
-            stream.seek(0)
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        if sha256 not in (None, digest):
-            raise ArtifactError(f"its sha256 is not the expected one, {sha256:.12}")
+        if header_bytes is not None and size > header_bytes:
+            raise ArtifactError(f"its header has {size:,} bytes, expected at most {header_bytes:,}")
+        if file_bytes is not None and (size := path.stat().st_size) > file_bytes:
+            raise ArtifactError(f"it has {size:,} bytes, expected at most {file_bytes:,}")
         return TensorFile(path=path, header=read_header(path), tensors=read_tensors(path), sha256=digest)
     except (OSError, ArtifactError) as error:
         raise ArtifactError(f"{path}: cannot be read ({error}). Make it again, or download it again.") from error
+
+
+def file_sha256(path: Path) -> str:
+    """Return the sha256 of a file that may come from anybody; an OSError says that it is missing, or no plain file."""
+    if path.exists() and not path.is_file():  # reading a pipe could block forever
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_header(path: Path) -> dict[str, Any]:

@@ -61,7 +61,10 @@ def fitted_reader(file: TensorFile, plugins: Collection[str] = ()) -> FittedRead
         )
 
     if (actual := file.header.get("format")) != FORMAT:
-        raise ArtifactError(f"{path}: format {actual!r}, expected a reader of format {FORMAT}. Fit it again.")
+        raise ArtifactError(
+            f"{path}: not a reader of format {FORMAT}, but of {actual!r}. Expected the reader.safetensors that stage"
+            " fit_readers writes, or one of a folder that `dualread export` wrote. If it is one, fit it again."
+        )
     if broken := sorted(name for name, tensor in tensors.items() if not np.isfinite(tensor).all()):
         raise ArtifactError(
             f"{path}: the weights {', '.join(broken)} hold NaN or infinite values. Fit the reader again."

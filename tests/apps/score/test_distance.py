@@ -7,7 +7,7 @@ from sklearn.covariance import ledoit_wolf
 from dualread.apps.score import distance
 from dualread.apps.score.bundle import DISTANCES
 from dualread.apps.score.distance import StateDistances
-from dualread.artifacts.tensors import read_file
+from dualread.artifacts.tensors import read_file, read_tensors, write_tensors
 from dualread.errors import ArtifactError
 from dualread.seeding import derive_seed
 
@@ -37,6 +37,8 @@ def test_distances_are_those_of_the_shrunk_covariance(tmp_path):
         assert np.array_equal(again.percentiles(states), fitted.percentiles(states))
     with pytest.raises(ArtifactError, match="states with 7 numbers"):
         StateDistances.from_file(read_file(tmp_path / DISTANCES), 7)
+    write_tensors(tmp_path / DISTANCES, {**read_tensors(tmp_path / DISTANCES), "new": np.zeros(2)}, {})
+    assert StateDistances.from_file(read_file(tmp_path / DISTANCES), d)  # of another version
 
 
 def test_percentiles_of_like_states_are_even_and_others_are_unusual():

@@ -261,7 +261,7 @@ def test_a_damaged_bundle_is_refused(bundle, tmp_path):
     cut = shutil.copytree(bundle, tmp_path / "cut")
     file = cut / "readers" / "dualread.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(ArtifactError, match=r"dualread\.safetensors: .*its sha256 is not the expected one"):
+    with pytest.raises(ArtifactError, match=r"dualread\.safetensors: its sha256 is not the one that"):
         Scorer.load(cut)
     file.unlink()
     with pytest.raises(ArtifactError, match=r"dualread\.safetensors: cannot be read"):
@@ -304,10 +304,7 @@ def test_a_folder_with_other_files_is_left_alone_and_a_bundle_is_replaced(finish
 def test_the_command_exports_and_scores(finished, tmp_path, capsys):
     call = ["export", str(finished.folder), "--backbone", "tiny", "--actor", "rlvr", "--seed", "17"]
     assert program.main([*call, "--out", str(tmp_path / "mine"), "--with-checkpoint"]) == 0
-    assert (
-        capsys.readouterr().out
-        == f"wrote {tmp_path / 'mine'}: readers of dualread, 3 thresholds, 0 of answer sets, its actor\n"
-    )
+    assert capsys.readouterr().out == f"wrote {tmp_path / 'mine'}: readers of dualread, 3 thresholds, its actor\n"
     asked = ["--image", str(finished.image(1)), "--question", LESION, "--json"]
     assert program.main(["score", "--reader", str(tmp_path / "mine"), *asked, "--target-risk", "20"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -70,6 +70,10 @@ LINES = {  # and what is said about each
     "[]": "is a list, expected an object",
     '{"question": "a"}': "no image",
     '{"image": "x.png"}': "no question",
+    '{"image": 3, "question": "a"}': "image is 3",
+    '{"image": "x.png", "question": "a", "donor": []}': "donor is []",
+    '{"image": ["x.png", 3], "question": "a"}': "image is ['x.png', 3]",
+    '{"image": "x.png", "question": "a", "options": "A, B"}': "options",
     '{"image": "x.png", "question": "é", "donor": null, "options": null}': None,
 }
 
@@ -78,7 +82,7 @@ def test_a_line_without_a_question_says_why_and_keeps_its_place(tmp_path):
     (tmp_path / "questions.jsonl").write_text("\n".join(LINES), encoding="utf-8")  # no line feed at the end
     assert run(tmp_path / "questions.jsonl", tmp_path / "out.jsonl") == ["a", "é"]
     found = read(tmp_path / "out.jsonl")
-    assert [row["line"] for row in found] == list(range(1, 8))
+    assert [row["line"] for row in found] == list(range(1, 12))
     for row, said in zip(found, LINES.values(), strict=True):
         assert said in row["error"] if said else "error" not in row
 

@@ -244,7 +244,7 @@ def test_another_prompt_is_refused_by_name_or_used_and_said(study, scorer, monke
     result = Scorer.load(*place, prompt="vl_calibration", allow_other=True)(study.image(1), LESION)
     assert result.notes == ("the prompt is 'vl_calibration', expected 'shared'",)
     assert result.confidence != pytest.approx(scorer(study.image(1), LESION).confidence, abs=1e-6)
-    with pytest.raises(ConfigError, match="prompt 'p_true': asks about more"):
+    with pytest.raises(ConfigError, match=r"prompt 'p_true': .* Known: .*shared"):
         Scorer.load(*place, prompt="p_true")
     monkeypatch.setattr(prompts, "template_sha256", lambda name: "0" * 64)
     with pytest.raises(ArtifactError, match="the prompt 'shared' has sha256 000000000000, expected"):
@@ -299,7 +299,7 @@ def test_a_file_that_is_no_reader_is_refused_in_one_sentence(study, tmp_path):
     weights = edited(study, tmp_path, header=lambda header: {**header, "weights": 3})
     wrong = [tmp_path / f"{name}.safetensors" for name in ("empty", "text", "cut")]
     for file in (*wrong, study.actor / "checkpoint" / "model.safetensors", weights, study.image(1)):
-        with pytest.raises(ArtifactError, match=r"not a reader|cannot be read|expected a reader") as error:
+        with pytest.raises(ArtifactError, match=r"Expected the reader\.safetensors") as error:
             Scorer.load(file, study.actor)
         assert "\n" not in str(error.value)
         assert file.name in str(error.value)

@@ -27,16 +27,19 @@ __all__ = [
     "scorer",
 ]
 
+Scorer = Callable[[Any, Any, Any], float]
 
-def scorer(
-    metric: Callable[..., float], *, greater_is_better: bool, top_label: bool = False
-) -> Callable[[Any, Any, Any], float]:
-    """Return `score(estimator, X, y)` of a metric of `dualread.evaluation.metrics`; other classes are a ValueError.
+
+def scorer(metric: Callable[..., float], *, greater_is_better: bool, top_label: bool = False) -> Scorer:
+    """Return a scorer of a metric of `dualread.evaluation.metrics`.
 
     Args:
         metric: Takes confidence and correctness, both [n].
         greater_is_better: If not, the score is the metric with the other sign.
         top_label: The estimator predicts answers, and not whether an answer is correct.
+
+    Returns:
+        `score(estimator, X, y)`. It raises ValueError where `y` has other classes than 0 and 1 without `top_label`.
     """
     sign = 1.0 if greater_is_better else -1.0
 

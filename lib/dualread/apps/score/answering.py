@@ -3,6 +3,7 @@
 What readers say about its answers is in `readings`.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import polars as pl
 from dualread import plugins
 from dualread.apps.score.claims import ClaimDivider
 from dualread.apps.score.results import ShownQuestion
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.grading.answers import graded_answer, graded_claim
 from dualread.grading.canonical import question_key
 from dualread.grading.claim_labels.base import claim_id
@@ -36,6 +37,7 @@ from dualread.schema.recorded import Facts, PromptText, RequiredView, Requiremen
 from dualread.seeding import derive_seed
 
 _ORIGINAL = "original"
+_OF_ANSWERS = re.compile(r"\{(ANSWER|HINT|OPTION_TEXT)")  # in prompts that ask about more than a question
 Source = Callable[[str], np.ndarray]  # the states of answers by name, float32 [n, D]
 _LOG_PROBS = pl.List(pl.List(pl.Float32))
 
@@ -62,8 +64,9 @@ class ActorNeeds:
     def from_readers(cls, readers: Mapping[str, ScoringReader], where: str, prompt: str | None = None) -> "ActorNeeds":
         """Return what all readers of an actor need, by method; a reader that was fitted on nothing takes any images.
 
-        `prompt` takes the place of that of the question, also in views that show the same one. An ArtifactError, which
-        names the file `where`, says that they were fitted for different actors.
+        `prompt` takes the place of that of the question, also in views that show the same one. A ConfigError says that
+        the library has no such prompt; an ArtifactError, which names the file `where`, that they were fitted for
+        different actors.
         """
         required = {name: reader.requirements for name, reader in readers.items()}
         images = next((needs.images for needs in required.values() if needs.images != ()), ())
@@ -78,6 +81,12 @@ class ActorNeeds:
             )
         views = list({view.name: view for reader in readers.values() for view in reader.views}.values())
         if prompt is not None:
+            known = [name for name in prompts.names() if not _OF_ANSWERS.search(prompts.template(name))]
+            if prompt not in (*known, common.prompt.name):
+                meant = did_you_mean(prompt, known)
+                raise ConfigError(
+                    f"prompt {prompt!r}: no prompt for a question alone. Known: {', '.join(known)}.{meant}"
+                )
             fitted, chosen = common.prompt, PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
             views = [view.model_copy(update={"prompt": chosen}) if view.prompt == fitted else view for view in views]
             common = common.model_copy(update={"prompt": chosen})

@@ -15,15 +15,16 @@ stored.safetensors  with it: questions about drawn images, and what it answers (
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from dualread.artifacts.tensors import TensorFile, read_file, write_tensors
+from dualread.artifacts.tensors import TensorFile, file_sha256, read_file, write_tensors
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.answer_sets import SetThreshold
 from dualread.evaluation.thresholds import Threshold
@@ -35,6 +36,7 @@ DISTANCES, STORED = "distances.safetensors", "stored.safetensors"
 READERS, CHECKPOINT = "readers", "checkpoint"
 _THRESHOLDS = "thresholds.json"
 _READER = "reader.safetensors"
+_AGAIN = "Export the bundle again, or download it again."
 
 T = TypeVar("T", Threshold, SetThreshold)
 
@@ -70,8 +72,8 @@ class ReaderFiles:
     """The readers of one actor as their files hold them, and what travels with them.
 
     Errors name `where`. The reader of `method` gives the confidence; `known` are the files of all methods, and `read`
-    those that were read. `checkpoint` is the actor, `distances` and `stored` are the files of these names; None for
-    what does not travel along.
+    those of the methods that were chosen. `checkpoint` is the actor, and `distances` and `stored` read the files of
+    these names, where they are needed; None for what does not travel along.
     """
 
     where: str
@@ -80,31 +82,36 @@ class ReaderFiles:
     read: Mapping[str, TensorFile]
     thresholds: Sequence[Threshold] = ()
     answer_sets: Sequence[SetThreshold] = ()
-    distances: TensorFile | None = None
-    stored: TensorFile | None = None
+    distances: Callable[[], TensorFile] | None = None
+    stored: Callable[[], TensorFile] | None = None
     checkpoint: Path | None = None
 
 
 def read_files(path: Path, methods: Sequence[str] = ()) -> ReaderFiles:
-    """Read all of a bundle; or a reader's file or folder, and the readers of other `methods` beside it.
+    """Read the reader of a bundle, or a reader's file or folder, and the readers of other `methods` beside it.
 
     Raises:
         ConfigError: There is no reader of one of the methods.
-        ArtifactError: A file is missing, damaged, or another one than the bundle says.
+        ArtifactError: A file is missing or damaged, or a reader is another one than the bundle says.
     """
+    travels: dict[str, Any] = {}
+    read: dict[str, TensorFile] = {}
     if (path / BUNDLE).is_file():
         bundle, actor = read_bundle(path), path / CHECKPOINT
         method, known = bundle.method, {name: reader_file(path, name) for name in bundle.readers}
-        read = {
-            name: read_file(file, header_bytes=HEADER_BYTES, sha256=bundle.readers[name])
-            for name, file in known.items()
-        }
+        for name, file in known.items():
+            try:
+                same = file_sha256(file) == bundle.readers[name]
+            except OSError as error:
+                raise ArtifactError(f"{file}: cannot be read ({error.strerror}). {_AGAIN}") from error
+            if not same:
+                raise ArtifactError(f"{file}: its sha256 is not the one that {BUNDLE} gives. {_AGAIN}")
         travels = {
             "thresholds": bundle.thresholds,
             "answer_sets": bundle.answer_sets,
             "checkpoint": actor if actor.is_dir() else None,
             **{
-                name: read_file(path / file, header_bytes=HEADER_BYTES, file_bytes=TENSOR_BYTES)
+                name: partial(read_file, path / file, header_bytes=HEADER_BYTES, file_bytes=TENSOR_BYTES)
                 for name, file in {"distances": DISTANCES, "stored": STORED}.items()
                 if (path / file).exists()
             },
@@ -117,17 +124,25 @@ def read_files(path: Path, methods: Sequence[str] = ()) -> ReaderFiles:
                 " results/<study>/readers/<backbone>/<actor>/<seed>/<method>, or one that `dualread export` wrote."
             )
         beside = sorted(file.parent.parent.glob(f"*/{_READER}")) if file.name == _READER else ()
-        reader = read_file(file, header_bytes=HEADER_BYTES)
+        reader = _read_reader(file)
         provenance = reader.header.get("provenance")
         method = str(provenance.get("method") if isinstance(provenance, Mapping) else None)
-        known = {**{other.parent.name: other for other in beside}, method: file}
-        others = [name for name in methods if name in known and name != method]
-        read = {method: reader, **{name: read_file(known[name], header_bytes=HEADER_BYTES) for name in others}}
-        travels = {}
+        known, read = {**{other.parent.name: other for other in beside}, method: file}, {method: reader}
+    read |= {name: _read_reader(known[name]) for name in (method, *methods) if name in known and name not in read}
     if missing := [name for name in (method, *methods) if name not in known]:
         names, meant = ", ".join(sorted(known)), did_you_mean(missing[0], known)
         raise ConfigError(f"{path}: no reader of {missing[0]!r}. Known: {names}.{meant}")
     return ReaderFiles(where=str(path), method=method, known=known, read=read, **travels)
+
+
+def _read_reader(file: Path) -> TensorFile:
+    try:
+        return read_file(file, header_bytes=HEADER_BYTES)
+    except ArtifactError as error:
+        raise ArtifactError(
+            f"{error} Expected the reader.safetensors that stage fit_readers writes, or one of a folder that `dualread"
+            " export` wrote."
+        ) from error
 
 
 def read_bundle(folder: Path) -> Bundle:
@@ -136,15 +151,14 @@ def read_bundle(folder: Path) -> Bundle:
         known, thresholds = (_json(folder / name) for name in (BUNDLE, _THRESHOLDS))
         return Bundle.from_spec({**known, "thresholds": thresholds}, BUNDLE)
     except (OSError, ValueError, TypeError, RecursionError, ConfigError) as error:
-        raise ArtifactError(
-            f"{folder}: {BUNDLE} or {_THRESHOLDS} cannot be read ({error!r}). Export the bundle again, or download it"
-            " again."
-        ) from error
+        raise ArtifactError(f"{folder}: {BUNDLE} or {_THRESHOLDS} cannot be read ({error!r}). {_AGAIN}") from error
 
 
 def _json(file: Path) -> Any:
-    if not file.is_file() or file.stat().st_size > JSON_BYTES:
-        raise ValueError(f"{file.name}: expected a file of at most {JSON_BYTES:,} bytes")
+    if (size := file.stat().st_size) > JSON_BYTES:
+        raise ValueError(f"{file.name} has {size:,} bytes, expected at most {JSON_BYTES:,}")
+    if not file.is_file():
+        raise ValueError(f"{file.name} is no plain file")  # reading a pipe could block forever
     return json.loads(file.read_bytes())
 
 

@@ -120,7 +120,7 @@ def export(
     readers, files, required = chosen.by_method, chosen.files, chosen.by_method[method].requirements
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
     _clear(out)
-    (out / READERS).mkdir(parents=True)
+    (out / READERS).mkdir(parents=True, exist_ok=True)
     for name in readers:
         shutil.copyfile(files.known[name], reader_file(out, name))
     dataset = readers[method].provenance["examples"]["dataset"]

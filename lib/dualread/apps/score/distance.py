@@ -73,7 +73,7 @@ class StateDistances:
     @classmethod
     def from_file(cls, file: TensorFile, width: int) -> "StateDistances":
         """Return what `write` wrote; an ArtifactError says that it is damaged, or of states of another width."""
-        tensors = file.tensors
+        tensors = {name: values for name, values in file.tensors.items() if name in cls.__annotations__}
         r, m = (tensors[name].size if name in tensors else 0 for name in ("weights", "distances"))
         expected = {"mean": (width,), "directions": (r, width), "weights": (r,), "rest": (1,), "distances": (m,)}
         shapes = {name: values.shape for name, values in tensors.items()}

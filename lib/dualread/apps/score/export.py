@@ -70,7 +70,9 @@ def run(options: argparse.Namespace) -> int:
         plugins=options.plugins,
     )
     with_actor = "its actor" if options.with_checkpoint else "without its actor"
-    counts = f"{len(bundle.thresholds)} thresholds, {len(bundle.answer_sets)} of answer sets"
+    counts = f"{len(bundle.thresholds)} threshold{'s' * (len(bundle.thresholds) != 1)}"
+    if bundle.answer_sets:
+        counts += f", {len(bundle.answer_sets)} of answer sets"
     print(f"wrote {options.out}: readers of {', '.join(bundle.readers)}, {counts}, {with_actor}")
     if options.push:
         commit = _push(options.out, options.push)

@@ -7,6 +7,7 @@ first questions; a line that an interruption has cut off is written again.
 
 import hashlib
 import json
+import reprlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from dualread.data.tables.files import BrokenLine, read_records
 from dualread.digests import digest_of
 from dualread.errors import DataError
 from dualread.progress import say, track
+from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,13 @@ def read_rows(file: Path) -> list[QuestionRow]:
     ]
 
 
+_PICTURE = "a path, or the bytes of an image, or a list of them"
+_KINDS = (
+    *(("image", Path | bytes, _PICTURE), ("question", str, "a text"), ("donor", Path | bytes, _PICTURE)),
+    ("answer_type", str, "open or closed"),
+)
+
+
 def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
     def picture(value: Any) -> Any:
         """Return the path or the bytes of a picture, which datasets writes as {bytes, path}, or of several."""
@@ -76,17 +85,27 @@ def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str,
         return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else str(value)
 
     name = record.get("id") if type(record.get("id")) is int else formed.get("id")
-    row = QuestionRow(
-        number=number, text=json.dumps(record, sort_keys=True, ensure_ascii=False, default=plain), id=name
-    )
-    asked: dict[str, Any] = {column: formed.get(column) for column in ("question", "answer_type")}
-    asked |= {column: picture(image_in(formed.get(column))) for column in ("image", "donor")}
-    if missing := [f"no {column}" for column in ("image", "question") if asked[column] is None]:
-        return replace(row, problem=f"{unit} {number}: {'; '.join(missing)}.")
-    # What else may be wrong with it is said where it is asked.
+    text = json.dumps(record, sort_keys=True, ensure_ascii=False, default=plain)
+    row = QuestionRow(number=number, text=text, id=name)
+    asked: dict[str, Any] = {name: formed.get(name) for name in ("question", "answer_type")}
+    asked |= {name: picture(image_in(formed.get(name))) for name in ("image", "donor")}
     options = formed.get("options") or []
-    options = tuple(options) if isinstance(options, Sequence) and not isinstance(options, str) else (options,)
-    return replace(row, question=Question(**asked, options=options))
+    is_list = isinstance(options, Sequence) and FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS
+    are_texts = is_list and not isinstance(options, str) and all(isinstance(option, str) for option in options)
+    problems = [
+        *(f"no {name}" for name in ("image", "question") if asked[name] is None),
+        *(
+            f"{name} is {reprlib.repr(record.get(name))}, expected {expected}"
+            for name, kinds, expected in _KINDS
+            if (value := asked[name]) is not None
+            and not all(isinstance(item, kinds) for item in (value if value and isinstance(value, list) else [value]))
+        ),
+    ]
+    if options and not are_texts:
+        problems.append(f"options: expected none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts")
+    if problems:
+        return replace(row, problem=f"{unit} {number}: {'; '.join(problems)}.")
+    return replace(row, question=Question(**asked, options=tuple(options)))
 
 
 def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from dualread import plugins
 from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import ActorNeeds
 from dualread.apps.score.bundle import CHECKPOINT, ReaderFiles, read_files
@@ -33,6 +34,7 @@ from dualread.models.replay.forward import middle_layer
 from dualread.models.replay.rules import read_of_example, rules
 from dualread.readers.artifact import fitted_reader
 from dualread.readers.requirements import ScoringReader
+from dualread.schema.recorded import Requirements
 from dualread.store.digest import sha256_file
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
@@ -57,6 +59,51 @@ def checkpoint_digests(folder: Path) -> dict[str, str]:
     }
 
 
+def other_checkpoint(required: Mapping[str, str], digests: Mapping[str, str]) -> Iterator[str]:
+    """Yield one sentence for each file of a checkpoint that is not as it was when the reader was fitted."""
+    for name in sorted(required.keys() | {name for name in digests if Path(name).suffix in _READ}):
+        if name not in digests:
+            yield f"{name} is missing"
+        elif name not in required:
+            yield f"{name} is new"
+        elif required[name] != digests[name]:
+            yield f"{name} has sha256 {digests[name][:12]}, expected {required[name][:12]}"
+
+
+def other_prompts(required: Sequence[Requirements], prompt: str | None) -> Iterator[str]:
+    """Yield one sentence if another `prompt` is chosen, and for each prompt whose text is no longer the fitted one.
+
+    `required` is what the readers depend on; the prompt of the first one is that of the question.
+    """
+    expected = required[0].prompt.name
+    if prompt not in (None, expected):
+        yield f"the prompt is {prompt!r}, expected {expected!r}"
+    for asked in dict.fromkeys(
+        fitted for needs in required for fitted in (needs.prompt, *(view.prompt for view in needs.views))
+    ):
+        if (sha256 := prompts.template_sha256(asked.name)) != asked.sha256:
+            yield f"the prompt {asked.name!r} has sha256 {sha256[:12]}, expected {asked.sha256[:12]}"
+
+
+def other_states(reader: ScoringReader, config: Any) -> Iterator[str]:
+    """Yield one sentence for each way in which states are read now and were not when the reader was fitted.
+
+    `config` is the configuration of the model's text part.
+    """
+    if (states := reader.states) is None:
+        return
+    n_layers, required = config.num_hidden_layers, reader.requirements
+    thinking_ends = plugins.declared("contracts", required.contract, "THINKING_ENDS")
+    positions = rules(thinking_ends, of_claims=required.spans is not None)
+    now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": positions}
+    for name, value in now.items():
+        if (fitted := getattr(states, name)) != value:
+            yield f"{name} is {value!r}, expected {fitted!r}"
+    for name, values in read_of_example(thinking_ends).items():
+        if name in reader.features and values != (fitted := (states.example or {}).get(name)):
+            yield f"{name} of the replay's example is {values}, expected {fitted}"
+
+
 class OpenedActor(Protocol):
     """An opened checkpoint; `config` is the configuration of its text part."""
 
@@ -74,8 +121,7 @@ class LoadedScorer(Generic[A]):
     """What scoring needs: an actor, what readers need of it, and the readers.
 
     `notes` say what differs from what the readers were fitted on; they are empty unless others were allowed. `digest`
-    is of all that a result depends on besides the question. `known_early` says whether claims can be judged while their
-    report goes on.
+    is of all that a result depends on besides the question.
     """
 
     actor: A
@@ -83,7 +129,11 @@ class LoadedScorer(Generic[A]):
     readers: LoadedReaders
     notes: tuple[str, ...]
     digest: str
-    known_early: bool = False
+
+    @property
+    def known_early(self) -> bool:
+        """Whether claims can be judged while their report goes on."""
+        return self.needs.divider is not None and self.readers.known_early(self.actor.config.hidden_size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +143,6 @@ class ChosenReaders:
     choice: ScorerChoice
     files: ReaderFiles
     by_method: Mapping[str, ScoringReader]
-    thresholds: Mapping[str, Threshold | None]
     needs: ActorNeeds
 
     @classmethod
@@ -118,28 +167,35 @@ class ChosenReaders:
                     " open a model. Choose another method, or the same one without that view."
                 )
             elif not reader.requirements.checkpoint:
-                problem = (
-                    "was fitted on given answers, and there is no checkpoint that could answer. Expected a reader of an"
-                    " actor with a checkpoint; `dualread evaluate` judges given answers."
+                raise ConfigError(
+                    f"{files.where}: {method} was fitted on given answers, and there is no checkpoint that could"
+                    " answer. Expected a reader of an actor with a checkpoint; `dualread evaluate` judges given"
+                    " answers."
                 )
             else:
                 continue
             raise ArtifactError(f"{files.where}: {method} {problem}")
-        thresholds = {
-            method: deciding(
-                [threshold for threshold in files.thresholds if threshold.method == method],
-                choice.target_risk_percent,
-                certified=choice.certified,
-            )
-            for method in dict.fromkeys((files.method, *(threshold.method for threshold in files.thresholds)))
-        }
         needs = ActorNeeds.from_readers(by_method, files.where, choice.prompt)
-        return cls(choice=choice, files=files, by_method=by_method, thresholds=thresholds, needs=needs)
+        return cls(choice=choice, files=files, by_method=by_method, needs=needs)
+
+    @property
+    def threshold(self) -> Threshold | None:
+        """The threshold of the method that gives the confidence; a ConfigError says that none is as it was chosen."""
+        return self._threshold(self.files.method)
+
+    @property
+    def psr_threshold(self) -> Threshold | None:
+        """The threshold of the method psr, before there is an answer; errors are those of `threshold`."""
+        return self._threshold("psr")
+
+    def _threshold(self, method: str) -> Threshold | None:
+        of_method = [threshold for threshold in self.files.thresholds if threshold.method == method]
+        return deciding(of_method, self.choice.target_risk_percent, certified=self.choice.certified)
 
     def with_actor(self, opens: Opens[A]) -> LoadedScorer[A]:
         """Open their actor by `opens`, if all that is known without it fits; errors are those of `Scorer.load`."""
         files, by_method, needs = self.files, self.by_method, self.needs
-        threshold = self.thresholds[files.method]
+        threshold = self.threshold
         set_thresholds = [candidate for candidate in files.answer_sets if candidate.method in by_method]
         for candidate in set_thresholds:
             if by_method[candidate.method].choices_view is None:
@@ -149,13 +205,15 @@ class ChosenReaders:
                 )
         with self._checkpoint() as folder:
             digests = checkpoint_digests(folder)
-            notes = [*self._differences_before(digests)]
+            required = [fitted for reader in by_method.values() for fitted in reader.needs]
+            notes = [f"checkpoint: {note}" for note in other_checkpoint(required[0].checkpoint, digests)]
+            notes += other_prompts(required, self.choice.prompt)
             self._refuse(notes, folder, "Give the actor and the prompt that it was fitted on.")
             actor = opens(folder, needs)
-        of_states = [*dict.fromkeys(self._differences_of_states(actor.config))]
-        self._refuse(of_states, folder, "States are read in another way now: fit it again.")
+        of_states = dict.fromkeys(note for reader in by_method.values() for note in other_states(reader, actor.config))
+        self._refuse([*of_states], folder, "States are read in another way now: fit it again.")
         width = actor.config.hidden_size
-        distances = StateDistances.from_file(files.distances, width) if files.distances and needs.features else None
+        distances = StateDistances.from_file(files.distances(), width) if files.distances and needs.features else None
         readers = LoadedReaders(
             by_method=by_method,
             method=files.method,
@@ -177,35 +235,7 @@ class ChosenReaders:
             readers=readers,
             notes=(*notes, *of_states),
             digest=digest_of(depends_on),
-            known_early=needs.divider is not None and readers.known_early(width),
         )
-
-    def _differences_before(self, checkpoint: Mapping[str, str]) -> Iterator[str]:
-        """Yield in which files its checkpoint, and in which prompts the library, is not what readers were fitted on."""
-        required = [needs for reader in self.by_method.values() for needs in reader.needs]
-        sha256 = "has sha256 {:.12}, expected {:.12}"
-        fitted, now = ({f"checkpoint: {k}": v for k, v in of.items()} for of in (required[0].checkpoint, checkpoint))
-        yield from _differences(sha256, fitted, now)
-        expected, chosen = required[0].prompt.name, self.choice.prompt or required[0].prompt.name
-        if chosen != expected and re.search(r"\{(ANSWER|HINT|OPTION_TEXT)", prompts.template(chosen)):
-            raise ConfigError(f"prompt {chosen!r}: asks about more than a question. Expected one such as {expected!r}.")
-        yield from _differences("is {!r}, expected {!r}", {"the prompt": expected}, {"the prompt": chosen})
-        texts = (prompt for needs in required for prompt in (needs.prompt, *(view.prompt for view in needs.views)))
-        for text in dict.fromkeys(texts):
-            name = f"the prompt {text.name!r}"
-            yield from _differences(sha256, {name: text.sha256}, {name: prompts.template_sha256(text.name)})
-
-    def _differences_of_states(self, config: Any) -> Iterator[str]:
-        """Yield how states are read now where readers were fitted on others; `config` is that of the text part."""
-        n_layers, thinking_ends = config.num_hidden_layers, self.needs.thinking_ends
-        positions = rules(thinking_ends, of_claims=self.needs.requirements.spans is not None)
-        now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": positions}
-        for reader in self.by_method.values():
-            if (states := reader.states) is not None:
-                example = {k: v for k, v in read_of_example(thinking_ends).items() if k in reader.features}
-                yield from _differences("is {!r}, expected {!r}", {name: getattr(states, name) for name in now}, now)
-                fitted = {name: (states.example or {}).get(name) for name in example}
-                yield from _differences("of the replay's example is {}, expected {}", fitted, example)
 
     @contextlib.contextmanager
     def _checkpoint(self) -> Iterator[Path]:
@@ -238,14 +268,6 @@ class ChosenReaders:
                 f" {advice} To score nevertheless, allow others (--allow-other, in Python allow_other=True); every"
                 " result will say so."
             )
-
-
-def _differences(words: str, fitted: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each name with another value than the reader was fitted on; `words` say both values."""
-    for name in sorted(fitted.keys() | now.keys()):
-        value, expected = now.get(name, "none"), fitted.get(name, "none")
-        if value != expected:
-            yield f"{name} {words.format(value, expected)}"
 
 
 def _located(choice: ScorerChoice) -> Path:

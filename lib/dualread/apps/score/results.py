@@ -140,13 +140,15 @@ class Confidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A claim of a report; `confidence` to `reason` say how far it can be trusted, as in `Reading`.
+    """A claim of a report, and how far it can be trusted; `per` and `methods` are as in `Reading`.
 
     Attributes:
         start: Its first character in the completion.
         end: The character after its last one.
         text: What stands there.
-        psr: Read at the token before the claim.
+        confidence: The reader's probability that it is supported; None where there is none, see `reason`.
+        psr: As in `Reading`, read at the token before the claim.
+        reason: Why there is no confidence; None if there is one.
         keep: Whether to keep it, by the threshold that travels with the reader; None without a threshold.
     """
 

@@ -16,8 +16,7 @@ from pydantic import Field
 
 from dualread import limits
 from dualread.apps.score.answering import OpenActor
-from dualread.apps.score.bundle import STORED as FILE
-from dualread.apps.score.bundle import write_shared
+from dualread.apps.score.bundle import STORED, write_shared
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.readings import scores_of
 from dualread.apps.score.results import Question, shown
@@ -79,15 +78,13 @@ def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
     ]
     tensors = {name: answered.answers.features(name) for name in (TENSORS if loaded.needs.features else ())}
     tensors["images"] = np.stack([np.asarray(picture) for pictures in images for picture in pictures])
-    write_shared(folder / FILE, tensors, {"answers": answers})
+    write_shared(folder / STORED, tensors, {"answers": answers})
 
 
-def read(file: TensorFile | None) -> list[StoredAnswer]:
-    """Return what `write` wrote; nothing if the bundle has none. An ArtifactError says that it holds something else."""
-    if file is None:
-        return []
+def read(file: TensorFile) -> list[StoredAnswer]:
+    """Return what `write` wrote; an ArtifactError says that the file holds something else."""
     try:
-        answers, tensors = _Answers.from_spec(file.header, file.path.name).answers, dict(file.tensors)
+        answers, tensors = _Answers.from_spec(file.header, STORED).answers, dict(file.tensors)
         images = tensors.pop("images")
         n_images, rest = divmod(len(images), len(answers))
         confidences = [c if isinstance(c := answer.confidence, list) else [c] for answer in answers]

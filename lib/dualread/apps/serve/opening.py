@@ -4,7 +4,7 @@ Engines differ by the rounding of their dtype. One that reads an image in anothe
 Gemma 3) differs by far more, and gives wrong confidences without an error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -26,8 +26,9 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.evaluation.thresholds import Threshold
 from dualread.models.streams import BrokenRequest, Finished
 from dualread.progress import say
+from dualread.readers.requirements import ScoringReader
 
-_PSR, _THRESHOLD = "psr", "threshold"
+_THRESHOLD = "threshold"
 # By how much states and confidences may differ by dtype: states in shares of their length.
 ROUNDING = {"float32": (1e-3, 1e-3), "bfloat16": (0.1, 0.1)}
 
@@ -60,22 +61,18 @@ def open_service(
             " written. Leave it out."
         )
     if abstain_before == _THRESHOLD:
-        limit = _threshold_of_psr(chosen.thresholds.get(_PSR))
-    answers, needs = stored.read(chosen.files.stored), chosen.needs
+        limit = _threshold_of_psr(chosen.psr_threshold)
     opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
     if engine == "vllm":
+        _check_shown(chosen.by_method.values())
         opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
-        if hidden := [*sorted(needs.features - set(FINAL)), *(f"the view {view.name}" for view in needs.views)]:
-            raise ConfigError(
-                f"a method reads {', '.join(hidden)}, which vLLM does not show. Leave it out (--methods), or serve with"
-                " --engine transformers."
-            )
-        if not answers and not unchecked:
-            raise ConfigError(
-                "no stored answers travel with this reader, by which vLLM could be checked. Serve a bundle that this"
-                " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
-                " reply will."
-            )
+    answers = stored.read(chosen.files.stored()) if chosen.files.stored else []
+    if engine == "vllm" and not answers and not unchecked:
+        raise ConfigError(
+            "no stored answers travel with this reader, by which vLLM could be checked. Serve a bundle that this"
+            " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
+            " reply will."
+        )
     loaded: LoadedScorer[ServingActor] = chosen.with_actor(opens)
     if answers:
         say(f"dualread serve: {check(loaded, answers)}")
@@ -100,6 +97,20 @@ def _threshold_of_psr(threshold: Threshold | None) -> float:
         f"--abstain-before {_THRESHOLD}: {why}. Give a number from 0 to 1, or a bundle that was exported with"
         " `--methods psr`."
     )
+
+
+def _check_shown(readers: Iterable[ScoringReader]) -> None:
+    """Refuse a reader that reads what vLLM does not show."""
+    for reader in readers:
+        if reader.views:
+            why = "asks the actor more about each answer"
+        elif missing := sorted(reader.features - set(FINAL)):
+            why = f"reads {', '.join(missing)}, which vLLM does not show"
+        else:
+            continue
+        raise ConfigError(
+            f"the method {reader.method} {why}. Leave it out (--methods), or serve with --engine transformers."
+        )
 
 
 def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -> str:
