@@ -62,7 +62,7 @@ def fitted_reader(file: TensorFile, plugins: Collection[str] = ()) -> FittedRead
 
     if (actual := file.header.get("format")) != FORMAT:
         raise ArtifactError(
-            f"{path}: not a reader of format {FORMAT}, but of {actual!r}. Expected the reader.safetensors that stage"
+            f"{path}: not a reader (format {actual!r}, and not {FORMAT}). Expected the reader.safetensors that stage"
             " fit_readers writes, or one of a folder that `dualread export` wrote. If it is one, fit it again."
         )
     if broken := sorted(name for name, tensor in tensors.items() if not np.isfinite(tensor).all()):
