@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dualread.apps.score.bundle import checkpoint_folder
+from dualread.apps.score.loading import checkpoint_folder
 from dualread.models import prompts
 from dualread.models.backbones.processor import load_processor
 from dualread.training.corpora import phantom

@@ -14,7 +14,9 @@ import pytest
 
 from dualread import limits
 from dualread.apps.evaluate import log
-from dualread.apps.score.bundle import find, read_bundle
+from dualread.apps.score import ScorerChoice
+from dualread.apps.score.bundle import read_bundle
+from dualread.apps.score.loading import ChosenReaders
 from dualread.artifacts.tensors import write_tensors
 from dualread.data import images
 from dualread.data.tables import content
@@ -102,11 +104,11 @@ def test_a_reader_names_what_is_ours_and_its_header_is_bounded(tmp_path, said):
     header = {"format": 2, "module": "some.module", "settings": {}, "weights": [], "notes": {}}
     write_tensors(tmp_path / "reader.safetensors", {}, {**header, "provenance": {}, "parents": {}})
     with pytest.raises(limits.UntrustedNameError, match=r"'some\.module'"):
-        find(tmp_path)
+        ChosenReaders.load(ScorerChoice(reader=tmp_path))
     for size in (limits.HEADER_BYTES + 1, 2**63):
         (tmp_path / "reader.safetensors").write_bytes(size.to_bytes(8, "little") + b"{}")
         with pytest.raises(ArtifactError, match=f"{size:,} bytes"):
-            find(tmp_path)
+            ChosenReaders.load(ScorerChoice(reader=tmp_path))
     for name in ("bundle.json", "thresholds.json"):
         (tmp_path / "bundle.json").write_text('{"format": 1}')
         sparse(tmp_path / name, limits.JSON_BYTES + 1)
@@ -132,7 +134,7 @@ def test_what_is_no_file_of_a_bundle_is_refused_at_once(tmp_path, place, kind):
     else:
         file.symlink_to("/dev/zero" if kind == "device" else tmp_path / "nowhere")
     with pytest.raises(DualReadError):
-        find(tmp_path).scoring_reader("psr")
+        ChosenReaders.load(ScorerChoice(reader=tmp_path))
 
 
 @line("A checkpoint or adapter")

@@ -6,10 +6,10 @@ user has named that package: on the command line (`--plugins`), as an argument `
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from dualread import plugins
-from dualread.errors import ArtifactError, DualReadError
+from dualread.errors import DualReadError
 
 # --- A reader or bundle
 
@@ -18,7 +18,7 @@ HEADER_BYTES = 50_000_000  # of a reader's header, which may hold the questions 
 STORED_ANSWERS = 100  # of a bundle, by which an engine is checked
 STORED_CHARACTERS = 1000  # of the question of each
 STORED_TOKENS = 2**17
-DISTANCES_BYTES = 200_000_000  # of distances.safetensors; 1,000 states of 8,192 numbers have 33 million
+TENSOR_BYTES = 200_000_000  # of each file of states in it; 1,000 states of 8,192 numbers have 33 million
 
 # --- A checkpoint
 
@@ -70,7 +70,7 @@ def check_plugin(family: str, name: str, packages: Iterable[str], where: str) ->
     """Check that a file may name this plugin; nothing is imported or looked for.
 
     Args:
-        family: The plugin family.
+        family: The plugin family, or "prompts", which are texts.
         name: The plugin, as the file names it. That a name without a package is one of ours is checked where it is
             loaded.
         packages: The packages, or single modules of them, that the user has named.
@@ -79,37 +79,16 @@ def check_plugin(family: str, name: str, packages: Iterable[str], where: str) ->
     Raises:
         UntrustedNameError: The name is that of a module of another package.
     """
-    known, package = plugins.known(family), name.partition(".")[0]
+    known, package = plugins.known(family) if family in plugins.FAMILIES else (), name.partition(".")[0]
     ours = {f"dualread.{plugins.package_of(family)}.{plugin}" for plugin in known}
     if not plugins.is_foreign(name) or name in ours or {name, package} & set(packages):
         return
+    such_as = f", such as {known[0]!r}" if known else ""
     raise UntrustedNameError(
-        f"{where}: {name!r:.200} is a module of another package, and no file can have such a module imported. Expected"
-        f" one of our {family}, such as {known[0]!r}. If you know that package and trust its code, name it yourself:"
+        f"{where}: {name!r:.200} is in another package, and no file can have something of it imported or read."
+        f" Expected one of our {family}{such_as}. If you know that package and trust its code, name it yourself:"
         f" --plugins {package:.200}, in Python plugins=[{package!r:.200}]."
     )
-
-
-def check_size(file: Path, most: int, *, header: bool = False) -> Path:
-    """Return a file that is short enough to be read as JSON, which takes up to 30 times its length in memory.
-
-    Args:
-        file: The file.
-        most: The largest number of bytes.
-        header: Whether they are those of the header of a safetensors file alone.
-
-    Raises:
-        OSError: There is no such file, or it cannot be read.
-        ArtifactError: It is longer.
-    """
-    size = file.stat().st_size
-    if header:
-        with file.open("rb") as stream:
-            size = int.from_bytes(stream.read(8), "little")
-    if size > most:
-        what = "its header has" if header else "has"
-        raise ArtifactError(f"{file}: {what} {size:,} bytes, expected at most {most:,}. Download or export it again.")
-    return file
 
 
 def leaves_folder(name: str) -> bool:

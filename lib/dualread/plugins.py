@@ -80,6 +80,20 @@ def module_of(family: str, name: str) -> str:
     return name if "." in name else f"{package_of(family)}.{name}"
 
 
+def name_of(family: str, module: str) -> str:
+    """Return the name of the plugin that a spec names as its `module`: "psr" for "readers.psr" of the family readers.
+
+    Raises:
+        ConfigError: The module is one of another family.
+    """
+    package, _, name = module.rpartition(".")
+    if is_foreign(module):
+        return module
+    if package != package_of(family):
+        raise ConfigError(f"{module!r} is not in the family {family}. Expected {package_of(family)}.<name>.")
+    return name
+
+
 def is_foreign(module: str) -> bool:
     """Return whether a module that a spec names is one of another package, which cannot be called like our rooms."""
     return "." in module and module.partition(".")[0] not in {

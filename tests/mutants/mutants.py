@@ -725,7 +725,7 @@ MUTANTS = (
     ),
     Mutant(
         "a NaN is a choice that a question does not have",
-        "apps/score/answer_sets.py",
+        "apps/score/readings.py",
         "is_finite = not any(np.isnan(p) for _, p in options)",
         "is_finite = True",
         ("apps/score/test_answer_sets.py",),

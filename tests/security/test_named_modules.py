@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dualread import plugins
-from dualread.apps.score.bundle import find
+from dualread.apps.score import ScorerChoice
+from dualread.apps.score.loading import ChosenReaders
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, DualReadError
 from dualread.limits import UntrustedNameError
@@ -54,7 +55,7 @@ def package(tmp_path, monkeypatch):
     folder = tmp_path / "path" / PACKAGE
     folder.mkdir(parents=True)
     code = Path(plugins.file_of("readers", "verbalized")).read_text()
-    more = ["def parse(text): ...", "def change(*given): ...", "def measure(*given): ..."]
+    more = ["def parse(text): ...", "def change(*given): ...", "def measure(*given): ...", "def spans(*given): ..."]
     (folder / "weights_io.py").write_text("\n\n".join([code, *more]))
     monkeypatch.syspath_prepend(folder.parent)
     monkeypatch.chdir(folder.parent)
@@ -90,7 +91,7 @@ def edited(study, out, place, value):
 
 def opened(file, *named):
     """Return a reader, as whatever scores opens it, with what it says of its actor."""
-    return find(file, plugins=named).scoring_reader("dualread")
+    return ChosenReaders.load(ScorerChoice(reader=file, plugins=named)).by_method.popitem()[1]
 
 
 def places(of, inside=""):
@@ -140,9 +141,9 @@ def test_a_reader_of_a_named_package_scores(study, tmp_path, package):
     file = study.reader("rlvr") / "reader.safetensors"
     own = tmp_path / "reader.safetensors"
     write_tensors(own, read_tensors(file), {**read_header(file), "module": f"{PACKAGE}.weights_io"})
-    reader = find(own, plugins=PACKAGE).scoring_reader("rlvr")
+    reader = opened(own, PACKAGE)
     answers = synthetic.examples(5).answers
-    ours = base.score(find(file).scoring_reader("rlvr"), answers)
+    ours = base.score(opened(file), answers)
     assert np.array_equal(base.score(reader, answers).confidence, ours.confidence)
     assert package  # now it was looked for
 

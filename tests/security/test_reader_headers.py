@@ -97,7 +97,7 @@ def test_a_header_that_nests_too_deeply_is_refused(study, tmp_path):
     head["__metadata__"]["dualread"] = "[" * 100_000
     text = json.dumps(head).encode()
     (tmp_path / "reader.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
-    with pytest.raises(DualReadError, match="not a reader"):
+    with pytest.raises(DualReadError, match="cannot be read"):
         opened(tmp_path / "reader.safetensors", study.actor)
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.apps.score.bundle import find
+from dualread.apps.score import ScorerChoice
+from dualread.apps.score.loading import ChosenReaders
 from dualread.artifacts.tables import empty_table, read_table, reason_of, write_table
 from dualread.errors import ArtifactError
 from dualread.readers.artifact import load_reader
@@ -116,4 +117,4 @@ def test_a_figure_leaves_it_out_and_says_so(tmp_path):
 
 def test_the_next_image_is_refused_with_the_reason(fitted):
     with pytest.raises(ArtifactError, match="psr could not be fitted, so that it cannot score: partition 'calib"):
-        find(fitted["psr"]).scoring_reader("psr")
+        ChosenReaders.load(ScorerChoice(reader=fitted["psr"]))

@@ -228,7 +228,8 @@ _OF_OTHERS = {
         **dict.fromkeys(("load", "load_module"), "the module is named by the spec, so it is followed"),
         **dict.fromkeys(("absolute", "class_statement", "file_of", "imports", "module_of"), "of such a module, too"),
         **dict.fromkeys(("declared", "is_foreign"), "of the reader that the spec names; TERMS only stand in an error"),
-        "package_of": "the folder of a family",
+        "name_of": "of the reader that the spec names, too",
+        **dict.fromkeys(("FAMILIES", "package_of"), "the folder of a family"),
         "known": "which names are ours: another is refused, and the error shows them",
     },
     "dualread.progress": dict.fromkeys(

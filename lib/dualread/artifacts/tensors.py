@@ -1,8 +1,11 @@
 """Read and write safetensors files with numpy arrays and a JSON header; never pickle."""
 
 import contextlib
+import errno
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,48 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], header: Mapping
     # Not np.ascontiguousarray, which would turn a scalar into a vector of length one.
     arrays = {name: np.asarray(array, order="C") for name, array in sorted(tensors.items())}
     save_file(arrays, path, metadata={_HEADER_KEY: json.dumps(header, sort_keys=True)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorFile:
+    """A safetensors file that was read: its JSON header, its tensors, and the sha256 of its bytes."""
+
+    path: Path
+    header: Mapping[str, Any]
+    tensors: Mapping[str, np.ndarray]
+    sha256: str
+
+
+def read_file(path: Path, *, header_bytes: int | None = None, file_bytes: int | None = None) -> TensorFile:
+    """Read all of a file that may come from anybody.
+
+    Args:
+        path: The file.
+        header_bytes: The largest length of its header: JSON takes up to 30 times its length in memory.
+        file_bytes: The largest length of all of it. Without these two, any length will do.
+
+    Raises:
+        ArtifactError: It is missing, damaged, longer, or no plain file.
+    """
+    try:
+        digest = file_sha256(path)
+        with path.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+        if header_bytes is not None and size > header_bytes:
+            raise ArtifactError(f"its header has {size:,} bytes, expected at most {header_bytes:,}")
+        if file_bytes is not None and (size := path.stat().st_size) > file_bytes:
+            raise ArtifactError(f"it has {size:,} bytes, expected at most {file_bytes:,}")
+        return TensorFile(path=path, header=read_header(path), tensors=read_tensors(path), sha256=digest)
+    except (OSError, ArtifactError) as error:
+        raise ArtifactError(f"{path}: cannot be read ({error}). Make it again, or download it again.") from error
+
+
+def file_sha256(path: Path) -> str:
+    """Return the sha256 of a file that may come from anybody; an OSError says that it is missing, or no plain file."""
+    if path.exists() and not path.is_file():  # reading a pipe could block forever
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_header(path: Path) -> dict[str, Any]:

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
-from dualread.errors import ArtifactError
+from dualread.artifacts.tensors import TensorFile, read_file, write_tensors
+from dualread.errors import ArtifactError, ConfigError
 from dualread.limits import check_plugin
+from dualread.plugins import name_of
 from dualread.readers.base import FittedReader, Weights, settings_of
-from dualread.readers.declarations import features, name_of
+from dualread.readers.declarations import features
 from dualread.schema.base import Wire
 
 FORMAT = 2
@@ -36,27 +37,54 @@ def load_reader(path: Path, *, plugins: Collection[str] = ()) -> FittedReader:
         ArtifactError: The file is damaged, of another format, lacks a tensor that its header names, or has weights that
             are not finite.
     """
-    header = read_header(path)
-    if header.get("format") != FORMAT:
-        raise ArtifactError(
-            f"{path}: format {header.get('format')!r}, expected a reader of format {FORMAT}. Fit it again."
+    return fitted_reader(read_file(path), plugins)
+
+
+def fitted_reader(file: TensorFile, plugins: Collection[str] = ()) -> FittedReader:
+    """Return the reader that a file holds; see `load_reader`."""
+    path, tensors = file.path, file.tensors
+
+    def nested(header: Mapping[str, Any], prefix: str) -> FittedReader:
+        """Return the reader whose tensors have this prefix: the roles that lead to it."""
+        module, place = str(header["module"]), "".join(f"parents.{role}." for role in prefix.split(".")[:-1])
+        check_plugin("readers", module, plugins, f"{path}: {place}module")
+        weights = {name: tensors[prefix + name] for name in header["weights"]}
+        if not isinstance(header["provenance"], Mapping):
+            raise TypeError(f"{place}provenance is {header['provenance']!r:.100}, expected a mapping")
+        return FittedReader(
+            module=module,
+            settings=settings_of(module, header["settings"]),
+            weights=Weights(tensors=weights, notes=header["notes"]),
+            parents={role: nested(parent, f"{prefix}{role}.") for role, parent in header["parents"].items()},
+            provenance=header["provenance"],
+            unfitted=header.get("unfitted"),
         )
-    tensors = read_tensors(path)
+
+    if (actual := file.header.get("format")) != FORMAT:
+        raise ArtifactError(
+            f"{path}: not a reader (format {actual!r}, and not {FORMAT}). Expected the reader.safetensors that stage"
+            " fit_readers writes, or one of a folder that `dualread export` wrote. If it is one, fit it again."
+        )
     if broken := sorted(name for name, tensor in tensors.items() if not np.isfinite(tensor).all()):
         raise ArtifactError(
             f"{path}: the weights {', '.join(broken)} hold NaN or infinite values. Fit the reader again."
         )
     try:
-        return _reader(header, tensors, "", plugins, path)
+        return nested(file.header, "")
     except KeyError as error:
         raise ArtifactError(
             f"{path}: {error} is missing from the header or the tensors. Fit the reader again."
+        ) from error
+    except (ConfigError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise ArtifactError(
+            f"{path}: not a reader ({error}). Expected the reader.safetensors that stage fit_readers writes, or one of"
+            " a folder that `dualread export` wrote."
         ) from error
 
 
 def features_read(module: str, settings: Wire, parents: Iterable[FittedReader] = ()) -> list[str]:
     """Return the sorted names of the replay's tensors that a reader and its parents read; empty without a replay."""
-    names = set(features(name_of(module), settings))
+    names = set(features(name_of("readers", module), settings))
     for parent in parents:
         names.update(features_read(parent.module, parent.settings.to_spec(), parent.parents.values()))
     return sorted(names)
@@ -78,24 +106,3 @@ def _header(reader: FittedReader) -> dict[str, Any]:
         "parents": {role: _header(parent) for role, parent in reader.parents.items()},
         **({} if reader.unfitted is None else {"unfitted": reader.unfitted}),
     }
-
-
-def _reader(
-    header: Mapping[str, Any], tensors: Mapping[str, np.ndarray], prefix: str, plugins: Collection[str], path: Path
-) -> FittedReader:
-    module, place = str(header["module"]), "".join(f"parents.{role}." for role in prefix.split(".")[:-1])
-    check_plugin("readers", module, plugins, f"{path}: {place}module")
-    weights = {name: tensors[prefix + name] for name in header["weights"]}
-    if not isinstance(header["provenance"], Mapping):
-        raise TypeError(f"{place}provenance is {header['provenance']!r:.100}, expected a mapping")
-    return FittedReader(
-        module=module,
-        settings=settings_of(module, header["settings"]),
-        weights=Weights(tensors=weights, notes=header["notes"]),
-        parents={
-            role: _reader(parent, tensors, f"{prefix}{role}.", plugins, path)
-            for role, parent in header["parents"].items()
-        },
-        provenance=header["provenance"],
-        unfitted=header.get("unfitted"),
-    )

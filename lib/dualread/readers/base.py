@@ -15,7 +15,6 @@ import numpy as np
 from dualread import plugins
 from dualread.errors import ConfigError, ReaderError, UndefinedScoreError, UnfittedError, in_a_line
 from dualread.readers.answers import COLUMNS, Answers, Examples, ViewAnswers
-from dualread.readers.declarations import name_of
 from dualread.schema.base import NoSettings, Section, Wire
 
 # All that the file of a reader needs is imported from here.
@@ -90,7 +89,7 @@ class Scores:
 
 def load(module: str) -> Any:
     """Import the reader called `module`, such as "readers.psr"; an unknown one is a ConfigError."""
-    return plugins.load("readers", name_of(module))
+    return plugins.load("readers", plugins.name_of("readers", module))
 
 
 def settings_of(module: str, settings: Wire) -> Section:

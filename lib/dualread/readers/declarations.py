@@ -31,19 +31,10 @@ _ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "
 _ALLOWED |= dict.fromkeys(_FLAGS, (False, True))
 
 
-def name_of(module: str) -> str:
-    """Return the reader's name in the config: "psr" for the module "readers.psr"; that of another package's module."""
-    if plugins.is_foreign(module):
-        return module
-    family, _, name = module.rpartition(".")
-    if family != "readers":
-        raise ConfigError(f"reader.module: {module!r} is not in the family readers. Expected readers.<name>.")
-    return name
-
-
 def declared(module: str, constant: str) -> Any:
     """Return what the reader called `module` declares as `constant`, a literal, or the default."""
-    value = plugins.declared("readers", name_of(module), constant)
+    name = plugins.name_of("readers", module)
+    value = plugins.declared("readers", name, constant)
     return _DEFAULTS[constant] if value is None else value
 
 

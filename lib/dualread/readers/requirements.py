@@ -4,7 +4,7 @@ Stage fit_readers records it in the provenance of every reader, under `NAME`, so
 on. How the states were read (`schema.recorded.States`) is beside it under `STATES`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -12,8 +12,9 @@ from typing import TypeVar
 from dualread import plugins
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError
-from dualread.limits import UntrustedNameError, check_plugin
+from dualread.limits import check_plugin
 from dualread.readers.base import FittedReader
+from dualread.readers.declarations import declared
 from dualread.schema.answers import name_and_settings
 from dualread.schema.base import Section
 from dualread.schema.data import plugin_and_settings
@@ -33,12 +34,14 @@ class ScoringReader(FittedReader):
         needs: What it depends on besides its weights, and then what each reader below it does.
         features: The names of the states that it reads, and those below it.
         states: How the states that it was fitted on were read; None if it reads none.
+        is_calibrated: Whether it gives confidences, and not scores alone.
     """
 
     parents: Mapping[str, "ScoringReader"] = field(default_factory=dict)
     needs: tuple[Requirements, ...]
     features: frozenset[str]
     states: States | None
+    is_calibrated: bool
 
     @classmethod
     def from_fitted(
@@ -59,19 +62,22 @@ class ScoringReader(FittedReader):
         """
         problem = f"{where}: the reader does not say how its actor has to be asked"
         requirements, states = _recorded(reader, NAME, Requirements, problem), states_of(reader, where=where)
-        _check_plugins(requirements, packages, f"{where}: {place}provenance.{NAME}")
-        try:
-            plugins.file_of("contracts", requirements.contract)
-        except ConfigError as error:
-            raise ArtifactError(f"{where}: {NAME}.contract: {error}") from error
-        partitions = reader.provenance.get("partitions")
+        partitions, features = reader.provenance.get("partitions"), reader.provenance.get("features", [])
+        if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
+            raise ArtifactError(f"{where}: its features are {features!r:.100}. Expected a list of names. Fit it again.")
+        named, inside = _named_plugins(requirements), f"{where}: {place}provenance.{NAME}"
+        is_calibrated = bool(reader.weights.notes) or not declared(reader.module, "SCORES_UNFITTED")
+        for family, name, field_name in named:
+            check_plugin(family, name, packages, f"{inside}.{field_name}")
+            try:
+                if family in plugins.FAMILIES:  # prompts are texts
+                    plugins.file_of(family, name)
+            except ConfigError as error:
+                raise ArtifactError(f"{inside}.{field_name}: {error}") from error
         if isinstance(partitions, dict) and not any(
             isinstance(part, dict) and part.get("n") for part in partitions.values()
         ):
             requirements = requirements.model_copy(update={"images": ()})  # it was fitted on nothing
-        features = reader.provenance.get("features", [])
-        if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
-            raise ArtifactError(f"{where}: its features are {features!r:.100}. Expected a list of names. Fit it again.")
         parents = {
             role: cls.from_fitted(parent, where=where, packages=packages, place=f"{place}parents.{role}.")
             for role, parent in reader.parents.items()
@@ -81,6 +87,7 @@ class ScoringReader(FittedReader):
             needs=(requirements, *(needs for parent in parents.values() for needs in parent.needs)),
             features=frozenset(features),
             states=states,
+            is_calibrated=is_calibrated,
         )
 
     @property
@@ -94,29 +101,27 @@ class ScoringReader(FittedReader):
         return self.needs[0]
 
     @property
+    def choices_view(self) -> str | None:
+        """The view of the probabilities of a question's choices that it reads; None if it reads none."""
+        return next((view.name for view in self.views if view.choices is not None and view.choices.options), None)
+
+    @property
     def views(self) -> tuple[RequiredView, ...]:
         """The views that it and the readers below it read when they score; each once."""
         return tuple({view.name: view for needs in self.needs for view in needs.views}.values())
 
 
-def _check_plugins(requirements: Requirements, packages: Collection[str], inside: str) -> None:
-    """Check which plugins and prompts a reader's file names for its actor."""
-    named = [("contracts", requirements.contract, "contract")]
-    for view in requirements.views:
-        named.append(("images", name_and_settings(view.image)[0], f"views.{view.name}.image"))
-        if view.measure is not None:
-            named.append(("measures", view.measure.name, f"views.{view.name}.measure"))
-    if requirements.spans is not None:
-        named.append(("spans", plugin_and_settings(requirements.spans)[0], "spans"))
-    for family, name, field_name in named:
-        check_plugin(family, name, packages, f"{inside}.{field_name}")
-    for name in (requirements.prompt.name, *(view.prompt.name for view in requirements.views)):
-        package = name.partition(".")[0]
-        if plugins.is_foreign(name) and not {name, package} & set(packages):
-            raise UntrustedNameError(
-                f"{inside}: the prompt {name!r:.200} is in another package, and no file can name one. Expected one of"
-                f" our prompts. If you know that package, name it yourself: --plugins {package:.200}."
-            )
+def _named_plugins(requirements: Requirements) -> Sequence[tuple[str, str, str]]:
+    """Return what a reader's file names for its actor: the family and the name of each plugin, and the field."""
+    views, spans = requirements.views, requirements.spans
+    return [
+        ("contracts", requirements.contract, "contract"),
+        *(("images", name_and_settings(view.image)[0], f"views.{view.name}.image") for view in views),
+        *(("measures", view.measure.name, f"views.{view.name}.measure") for view in views if view.measure is not None),
+        *([] if spans is None else [("spans", plugin_and_settings(spans)[0], "spans")]),
+        ("prompts", requirements.prompt.name, "prompt.name"),
+        *(("prompts", view.prompt.name, f"views.{view.name}.prompt.name") for view in views),
+    ]
 
 
 def states_of(reader: FittedReader, *, where: str) -> States | None:

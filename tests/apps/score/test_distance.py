@@ -5,7 +5,9 @@ import pytest
 from sklearn.covariance import ledoit_wolf
 
 from dualread.apps.score import distance
+from dualread.apps.score.bundle import DISTANCES
 from dualread.apps.score.distance import StateDistances
+from dualread.artifacts.tensors import read_file, read_tensors, write_tensors
 from dualread.errors import ArtifactError
 from dualread.seeding import derive_seed
 
@@ -31,10 +33,12 @@ def test_distances_are_those_of_the_shrunk_covariance(tmp_path):
         m = (~half).sum()  # each of these is at most as far as itself: the k-th of m has the percentile 100 k / m
         assert np.sort(fitted.percentiles(states[~half])) == pytest.approx(100 * np.arange(1, m + 1) / m)
         distance.write(tmp_path, fitted)
-        again = distance.read(tmp_path, d)
+        again = StateDistances.from_file(read_file(tmp_path / DISTANCES), d)
         assert np.array_equal(again.percentiles(states), fitted.percentiles(states))
     with pytest.raises(ArtifactError, match="states with 7 numbers"):
-        distance.read(tmp_path, 7)
+        StateDistances.from_file(read_file(tmp_path / DISTANCES), 7)
+    write_tensors(tmp_path / DISTANCES, {**read_tensors(tmp_path / DISTANCES), "new": np.zeros(2)}, {})
+    assert StateDistances.from_file(read_file(tmp_path / DISTANCES), d)  # of another version
 
 
 def test_percentiles_of_like_states_are_even_and_others_are_unusual():

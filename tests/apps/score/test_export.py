@@ -304,7 +304,7 @@ def test_a_folder_with_other_files_is_left_alone_and_a_bundle_is_replaced(finish
 def test_the_command_exports_and_scores(finished, tmp_path, capsys):
     call = ["export", str(finished.folder), "--backbone", "tiny", "--actor", "rlvr", "--seed", "17"]
     assert program.main([*call, "--out", str(tmp_path / "mine"), "--with-checkpoint"]) == 0
-    assert capsys.readouterr().out == f"wrote {tmp_path / 'mine'}: 1 reader, 3 thresholds, its actor\n"
+    assert capsys.readouterr().out == f"wrote {tmp_path / 'mine'}: readers of dualread, 3 thresholds, its actor\n"
     asked = ["--image", str(finished.image(1)), "--question", LESION, "--json"]
     assert program.main(["score", "--reader", str(tmp_path / "mine"), *asked, "--target-risk", "20"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -212,6 +212,7 @@ def served(readers, text, state, log_prob):
         readers=readers,
         needs=ActorNeeds(requirements=small.requirements()),
         notes=(),
+        known_early=False,
     )
     service = AnsweringService(loaded, abstain_below=0.0)
     decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5)

@@ -174,6 +174,8 @@ def bad(study, tmp_path, monkeypatch):
         (tmp_path / "bomb.png", LESION, r"bomb\.png: the image is too large"),
         *((study.image(1), text, "the question is empty") for text in ("", " \n")),
         (study.image(1), None, "expected a text"),
+        (3, LESION, "the image is a int"),
+        ([], LESION, "0 images: expected one"),
         (study.image(1), "Is \ud800 a lesion?", "half of a character"),
         *((study.image(1), text, "control token") for text in (f"Is {token} a lesion?", f"Yes.{stop} Is it?")),
         (study.image(1), "long " * 500, "more than max_prompt_tokens"),
@@ -297,7 +299,7 @@ def test_a_file_that_is_no_reader_is_refused_in_one_sentence(study, tmp_path):
     weights = edited(study, tmp_path, header=lambda header: {**header, "weights": 3})
     wrong = [tmp_path / f"{name}.safetensors" for name in ("empty", "text", "cut")]
     for file in (*wrong, study.actor / "checkpoint" / "model.safetensors", weights, study.image(1)):
-        with pytest.raises(ArtifactError, match="not a reader") as error:
+        with pytest.raises(ArtifactError, match=r"Expected the reader\.safetensors") as error:
             Scorer.load(file, study.actor)
         assert "\n" not in str(error.value)
         assert file.name in str(error.value)

@@ -11,11 +11,12 @@ import pytest
 
 import dualread
 from dualread.apps.score import ScorerChoice, stored
+from dualread.apps.score.bundle import STORED
 from dualread.apps.score.claims import ClaimDivider
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.opening import open_service
 from dualread.apps.serve.outcome import Record
-from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.artifacts.tensors import read_file, read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, DataError
 from dualread.grading.contracts import single
 from dualread.grading.spans import sentences
@@ -140,14 +141,14 @@ def test_claims_wait_for_the_end_where_a_method_reads_it(ward, monkeypatch):
 
 def test_a_bundle_has_stored_claims_by_which_an_engine_is_checked(ward, tmp_path, capsys):
     bundle = small.exported(ward, tmp_path / "bundle", thresholds={"dualread": 0.5})
-    answers = stored.read(bundle)
+    answers = stored.read(read_file(bundle / STORED))
     assert {len(answer.confidences) for answer in answers} - {0, 1}
     service = open_service(ScorerChoice(reader=bundle), engine="transformers", batch_size=4)
     service.close()
     assert "4 of 4 stored answers are the same" in capsys.readouterr().err
-    tensors, header = read_tensors(bundle / stored.FILE), read_header(bundle / stored.FILE)
+    tensors, header = read_tensors(bundle / STORED), read_header(bundle / STORED)
     tensors["h_close"][-1] *= 1.1
-    write_tensors(bundle / stored.FILE, tensors, header)
+    write_tensors(bundle / STORED, tensors, header)
     with pytest.raises(ArtifactError, match=r"h_close of '.*' is 9\.\d% of its length apart"):
         open_service(ScorerChoice(reader=bundle), engine="transformers", batch_size=4)
 

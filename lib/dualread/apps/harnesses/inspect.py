@@ -1,15 +1,9 @@
 """Metrics of confidence for Inspect (inspect_ai), with intervals that count answers about one image as one.
 
 A metric of Inspect sees the scores of all samples. Their `value` says whether an answer is correct; the confidence is
-in their `metadata`, under the key "confidence", from 0 to 1. `with_confidence` puts it there where a reply states one:
-
-    from dualread.apps.harnesses.inspect import auroc, ece, with_confidence
-    from inspect_ai.scorer import accuracy, match
-
-    Task(dataset, scorer=with_confidence(match(), metrics=[accuracy(), auroc(cluster="patient"), ece()]))
-
-For other confidences, set `metadata={"confidence": p}` of the Score in a scorer of your own. Where a metric has no
-value, it is NaN, as Inspect has it for scores that are missing, and a warning says why.
+in their `metadata`, under the key "confidence", from 0 to 1. `with_confidence` puts it there where a reply states one;
+for other confidences, set `metadata={"confidence": p}` of the Score in a scorer of your own. docs/harnesses.md shows
+both. Where a metric has no value, it is NaN, as Inspect has it for scores that are missing, and a warning says why.
 """
 
 import logging
@@ -49,20 +43,16 @@ def auroc(confidence: str = "confidence", cluster: str | None = None) -> Metric:
 
 @metric
 def ece(confidence: str = "confidence", cluster: str | None = None) -> Metric:
-    """Return the calibration error over 15 bins, and below which value it may be chance ("ece15_noise_floor").
+    """Return the calibration error over 15 bins, and below which value it may be chance; arguments as in `auroc`.
 
-    It has no interval: it contains an error by chance, which resamples would add once more. See
-    `squared_calibration_error`. The arguments are those of `auroc`.
+    It has no interval: it contains an error by chance, which resamples would add once more.
     """
     return _of_answers(["ece15", NOISE_FLOOR], confidence, cluster)
 
 
 @metric
 def squared_calibration_error(confidence: str = "confidence", cluster: str | None = None) -> Metric:
-    """Return the squared calibration error without the part of chance, which is 0 if calibrated, with its 95% interval.
-
-    The arguments are those of `auroc`.
-    """
+    """Return the squared calibration error without the part of chance (0 if calibrated), with its 95% interval."""
     return _of_answers(["squared_calibration_error"], confidence, cluster)
 
 
@@ -70,28 +60,21 @@ def squared_calibration_error(confidence: str = "confidence", cluster: str | Non
 def ccg_auc(confidence: str = "confidence", *, pair: str = "pair", image: str = "image_id") -> Metric:
     """Return the share of decisive pairs with more confidence on the right image than on another, with its interval.
 
-    Each question is two samples: one with its own image, and one with a donor's image, on which its answer is another.
-    A pair is decisive if the first is answered correctly and the second is not.
+    Each question is two samples: one with its own image, and one with a donor's image, on which its answer is another,
+    and whose metadata say `is_donor: True`. A pair is decisive if the first is correct, and the second is not.
 
     Args:
         confidence: The key of the confidence in the metadata of a score.
         pair: The key of the sample's metadata that both samples of a question share.
         image: The key of the image that the sample shows; intervals count pairs that share one.
-
-    The sample with the donor's image has `is_donor: True` in its metadata.
     """
 
     def of_pairs(scores: list[SampleScore]) -> Values:
-        originals = [sample for sample in scores if not _of(sample, _DONOR)]
-        answers = {
-            **_columns(originals, confidence, image),
-            "sample_id": [str(_of(sample, pair)) for sample in originals],
-        }
+        answers = _columns([sample for sample in scores if not _of(sample, _DONOR)], confidence, image, pair)
         asked = set(answers["sample_id"])  # the sample with the own image may not be scored, or not yet
         donors = [sample for sample in scores if _of(sample, _DONOR) and str(_of(sample, pair)) in asked]
-        asked_again = _columns(donors, confidence, image)
-        pairs = {f"donor_{name}": values for name, values in asked_again.items()}
-        pairs["sample_id"] = [str(_of(sample, pair)) for sample in donors]
+        again = _columns(donors, confidence, image, pair)
+        pairs = {name if name == "sample_id" else f"donor_{name}": values for name, values in again.items()}
         return _values(["natural_ccg_auc"], answers, pairs)
 
     return of_pairs
@@ -103,9 +86,7 @@ def with_confidence(inner: Scorer, *, metrics: Sequence[Metric]) -> Scorer:
     That is the number of `<confidence>NN</confidence>`, or else the last integer from 0 to 100, divided by 100. A reply
     that states none has no place among the metrics: it is left unscored, and Inspect counts it.
 
-    Args:
-        inner: A scorer whose values are correct or incorrect, such as `match()`.
-        metrics: The metrics to report, such as `[accuracy(), auroc(), ece()]`.
+    The values of `inner` are correct or incorrect, as those of `match()`; `metrics` are what is reported.
     """
 
     @scorer(metrics=[*metrics], name="with_confidence")
@@ -130,7 +111,9 @@ def _of_answers(names: Sequence[str], confidence: str, cluster: str | None) -> C
     return of_answers
 
 
-def _columns(scores: list[SampleScore], confidence: str, cluster: str | None) -> dict[str, list[Any]]:
+def _columns(
+    scores: list[SampleScore], confidence: str, cluster: str | None, pair: str | None = None
+) -> dict[str, list[Any]]:
     """Return the columns of the table that `dualread.evaluate` gets."""
     table: dict[str, list[Any]] = {"confidence": [], "correct": []}
     for sample in scores:
@@ -147,9 +130,8 @@ def _columns(scores: list[SampleScore], confidence: str, cluster: str | None) ->
             )
         table["confidence"].append(float(stated))
         table["correct"].append(int(correct))
-    if cluster is not None:
-        table["image_id"] = [str(_of(sample, cluster)) for sample in scores]
-    return table
+    keys = {name: key for name, key in (("image_id", cluster), ("sample_id", pair)) if key is not None}
+    return table | {name: [str(_of(sample, key)) for sample in scores] for name, key in keys.items()}
 
 
 def _of(sample: SampleScore, key: str) -> Any:
@@ -164,21 +146,19 @@ def _values(names: Sequence[str], answers: dict[str, list[Any]], pairs: dict[str
     """Return metrics and the ends of their intervals, by the names under which Inspect shows them."""
     from dualread.apps.evaluate.evaluation import evaluate  # here, because Inspect may only list these metrics
 
+    shown: Values = dict.fromkeys(names, float("nan"))
     # Inspect also asks after the first few samples, and an error would end its run.
     if not answers["correct"] or (pairs is not None and not pairs["sample_id"]):
-        return dict.fromkeys(names, float("nan"))
+        return shown
     try:
         rows = evaluate(answers, pairs, replicates=_REPLICATES).metrics.filter(subset="all")
     except DataError as error:
         _LOG.warning("%s: no value: %s", ", ".join(names), error)
-        return dict.fromkeys(names, float("nan"))
-    shown: Values = {}
+        return shown
     for name in names:
         row = rows.row(by_predicate=pl.col("metric") == name, named=True)
-        estimate, low, high = row["estimate"], row["low"], row["high"]
-        if estimate is None:
+        if row["estimate"] is None:
             _LOG.warning("%s has no value: %s", name, row["reason"])
-        shown[name] = float("nan") if estimate is None else estimate
-        if low is not None and high is not None:
-            shown |= {f"{name}_low": low, f"{name}_high": high}
+        values = {name: row["estimate"], f"{name}_low": row["low"], f"{name}_high": row["high"]}
+        shown |= {key: value for key, value in values.items() if value is not None}
     return shown

@@ -2,17 +2,9 @@
 
 Each takes what `process_results` of a task returned for every document: a confidence from 0 to 1, and whether the
 answer is correct; and, if documents share images, the image's name, so that what is said about chance counts each image
-once. Of multiple choice, `choice_confidence` makes the first two from the log-likelihoods of the options. In a file
-`utils.py` beside the task's YAML:
-
-    from dualread.apps.harnesses.lm_eval import auroc, choice_confidence, ece
-
-    def process_results(doc, results):
-        graded = choice_confidence(results, gold=doc["answer"])
-        return {"acc": graded[1], "auroc": graded, "ece": graded}
-
-and in the YAML, `aggregation: !function utils.auroc`, as docs/harnesses.md shows in full. Nothing of either harness is
-imported. A metric without a value is NaN, as theirs are, and a warning says why: an error would cost the whole run.
+once. Of multiple choice, `choice_confidence` makes the first two from the log-likelihoods of the options.
+docs/harnesses.md shows a task with its YAML. Nothing of either harness is imported. A metric without a value is NaN, as
+theirs are, and a warning says why: an error would cost the whole run.
 """
 
 import logging
@@ -52,41 +44,33 @@ def choice_confidence(results: Sequence[Any], gold: int, *, lengths: Sequence[in
 
 def auroc(items: Sequence[Graded]) -> float:
     """Return the probability that a correct answer has more confidence than a wrong one."""
-    return _computed("auroc", metrics.auroc, items)
+    return _computed(metrics.auroc, items)
 
 
 def aurc(items: Sequence[Graded]) -> float:
     """Return the mean error rate of the k most confident answers, over all k; lower is better."""
-    return _computed("aurc", metrics.aurc, items)
+    return _computed(metrics.aurc, items)
 
 
 def brier(items: Sequence[Graded]) -> float:
     """Return the mean squared difference of confidence and correctness; lower is better."""
-    return _computed("brier", metrics.brier, items)
+    return _computed(metrics.brier, items)
 
 
 def ece(items: Sequence[Graded]) -> float:
     """Return the calibration error over 15 bins; up to `ece_noise_floor` it may be chance."""
-    return _computed("ece", metrics.ece, items)
+    return _computed(metrics.ece, items)
 
 
 def ece_noise_floor(items: Sequence[Graded]) -> float:
     """Return the calibration error that calibrated confidences like these stay below in 95% of samples."""
-
-    def floor(confidence: list[float], correct: list[int]) -> float:
-        images, numbers = np.unique(_images(items), return_inverse=True)
-        return metrics.ece_noise_floor(confidence, correct, numbers, len(images), ("lm-eval",))
-
-    return _computed("ece_noise_floor", floor, items)
+    images, numbers = np.unique(_images(items), return_inverse=True)
+    return _computed(metrics.ece_noise_floor, items, numbers, len(images), ("lm-eval",))
 
 
 def squared_calibration_error(items: Sequence[Graded]) -> float:
     """Return the squared calibration error without the part of chance: 0 on average if calibrated; can be below 0."""
-
-    def squared(confidence: list[float], correct: list[int]) -> float:
-        return metrics.squared_calibration_error(confidence, correct, _images(items))
-
-    return _computed("squared_calibration_error", squared, items)
+    return _computed(metrics.squared_calibration_error, items, _images(items))
 
 
 def _images(items: Sequence[Graded]) -> list[str]:
@@ -94,9 +78,9 @@ def _images(items: Sequence[Graded]) -> list[str]:
     return [str(item[2]) if len(item) > 2 else f"document {row}" for row, item in enumerate(items)]
 
 
-def _computed(name: str, compute: Callable[..., float], items: Sequence[Graded]) -> float:
+def _computed(metric: Callable[..., float], items: Sequence[Graded], *more: Any) -> float:
     try:
-        return float(compute([item[0] for item in items], [item[1] for item in items]))
+        return float(metric([item[0] for item in items], [item[1] for item in items], *more))
     except UndefinedMetricError as error:
-        _LOG.warning("%s has no value: %s", name, error)
+        _LOG.warning("%s has no value: %s", metric.__name__, error)
         return float("nan")

@@ -3,6 +3,7 @@
 What readers say about its answers is in `readings`.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import polars as pl
 from dualread import plugins
 from dualread.apps.score.claims import ClaimDivider
 from dualread.apps.score.results import ShownQuestion
-from dualread.errors import ConfigError
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.grading.answers import graded_answer, graded_claim
 from dualread.grading.canonical import question_key
 from dualread.grading.claim_labels.base import claim_id
@@ -29,12 +30,14 @@ from dualread.models.images.base import changes_of, shown_images
 from dualread.models.replay.replayed import stacked
 from dualread.plugins import module_of
 from dualread.readers.answers import COLUMNS, Answers, ViewAnswers
+from dualread.readers.requirements import ScoringReader
 from dualread.schema.answers import ChosenImage, Decoding, Image, name_and_settings
 from dualread.schema.base import ConfiguredPlugin
-from dualread.schema.recorded import Facts, RequiredView, Requirements
+from dualread.schema.recorded import Facts, PromptText, RequiredView, Requirements
 from dualread.seeding import derive_seed
 
 _ORIGINAL = "original"
+_OF_ANSWERS = re.compile(r"\{(ANSWER|HINT|OPTION_TEXT)")  # in prompts that ask about more than a question
 Source = Callable[[str], np.ndarray]  # the states of answers by name, float32 [n, D]
 _LOG_PROBS = pl.List(pl.List(pl.Float32))
 
@@ -56,6 +59,44 @@ class ActorNeeds:
     features: frozenset[str] = frozenset()
     kappa: float | None = None
     divider: ClaimDivider | None = None
+
+    @classmethod
+    def from_readers(cls, readers: Mapping[str, ScoringReader], where: str, prompt: str | None = None) -> "ActorNeeds":
+        """Return what all readers of an actor need, by method; a reader that was fitted on nothing takes any images.
+
+        `prompt` takes the place of that of the question, also in views that show the same one. A ConfigError says that
+        the library has no such prompt; an ArtifactError, which names the file `where`, that they were fitted for
+        different actors.
+        """
+        required = {name: reader.requirements for name, reader in readers.items()}
+        images = next((needs.images for needs in required.values() if needs.images != ()), ())
+        (first, common), *others = (
+            (name, needs.model_copy(update={"views": (), "images": images if needs.images == () else needs.images}))
+            for name, needs in required.items()
+        )
+        if other := next((name for name, needs in others if needs != common), None):
+            raise ArtifactError(
+                f"{where}: the readers of {first} and {other} were fitted for different actors, prompts or decodings."
+                " Expected readers of one actor. Score one of them at a time."
+            )
+        views = list({view.name: view for reader in readers.values() for view in reader.views}.values())
+        if prompt is not None:
+            known = [name for name in prompts.names() if not _OF_ANSWERS.search(prompts.template(name))]
+            if prompt not in (*known, common.prompt.name):
+                meant = did_you_mean(prompt, known)
+                raise ConfigError(
+                    f"prompt {prompt!r}: no prompt for a question alone. Known: {', '.join(known)}.{meant}"
+                )
+            fitted, chosen = common.prompt, PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
+            views = [view.model_copy(update={"prompt": chosen}) if view.prompt == fitted else view for view in views]
+            common = common.model_copy(update={"prompt": chosen})
+        return cls(
+            requirements=common,
+            views=views,
+            features=frozenset().union(*(reader.features for reader in readers.values())),
+            kappa=next((reader.states.kappa for reader in readers.values() if reader.states is not None), None),
+            divider=ClaimDivider.from_requirements(common, views, where),
+        )
 
     @property
     def thinking_ends(self) -> str | None:
@@ -104,11 +145,7 @@ class OpenActor:
         self._needs, self._batch_size = needs, batch_size
 
     def answer(self, asked: Sequence[ShownQuestion]) -> Answered:
-        """Return the actor's answers, with the states and the views of them that readers need.
-
-        Raises:
-            DataError: A prompt is too long, or its image cannot be read.
-        """
+        """Return the actor's answers, with states and views; a DataError says that a prompt or an image is unfit."""
         required = self._needs.requirements
         requests = [question_request(question, required.prompt.name) for question in asked]
         completions = self._engine.answer(requests, _seeded(required.decoding, "answer"))
@@ -191,8 +228,7 @@ def question_request(
 ) -> Request:
     """Return a question as an actor is asked it, or as a view asks: about its `answer`, with a changed image.
 
-    Raises:
-        ConfigError: The view shows another image of the data set in place of the question's own.
+    A ConfigError says that the view shows another image of the data set in place of the question's own.
     """
     module, settings = name_and_settings(image)
     role = None if isinstance(image, str) else image.role

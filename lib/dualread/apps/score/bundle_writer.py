@@ -16,19 +16,17 @@ from dualread import plugins
 from dualread.apps.score import ScorerChoice, distance, stored
 from dualread.apps.score.answering import OpenActor
 from dualread.apps.score.bundle import (
+    BUNDLE,
     CHECKPOINT,
+    DISTANCES,
     METRICS_FILE,
     READERS,
+    STORED,
     Bundle,
-    checkpoint_folder,
-    copy_readers,
-    find,
-    is_bundle,
-    read_reader,
+    reader_file,
     write_bundle,
 )
-from dualread.apps.score.claims import ClaimDivider
-from dualread.apps.score.loading import ChosenReaders
+from dualread.apps.score.loading import ChosenReaders, checkpoint_folder
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
 from dualread.data.questions.roles import OF_UNIT, unit_of
@@ -39,6 +37,7 @@ from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.statistics.drift import VALIDATION, write_validation
 from dualread.evaluation.thresholds import EMPIRICAL, Threshold
 from dualread.progress import say
+from dualread.readers.artifact import load_reader
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
 from dualread.schema.columns import FEATURES, MANIFEST, METRICS, PREDICTIONS
@@ -114,18 +113,16 @@ def export(
         ConfigError: There is no such run or method, it judges claims that a table names, or `out` holds something else.
         ArtifactError: The study's metrics are missing, or a reader does not say what it depends on.
     """
-    source = find(_run_folder(study, run) / method, plugins=plugins)
-    readers = {name: source.scoring_reader(name) for name in dict.fromkeys((method, *methods))}
-    required = readers[method].requirements
-    ClaimDivider.from_requirements(required, readers[method].views, f"{study}: {method}")  # refuses claims of a table
+    packages = [plugins] if isinstance(plugins, str) else plugins
+    chosen = ChosenReaders.load(
+        ScorerChoice(reader=_run_folder(study, run) / method, methods=methods, plugins=packages)
+    )
+    readers, files, required = chosen.by_method, chosen.files, chosen.by_method[method].requirements
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
-    if out.exists() and not (out.is_dir() and (is_bundle(out) or not any(out.iterdir()))):
-        raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")
-    for file in (stored.FILE, VALIDATION, distance.FILE):
-        (out / file).unlink(missing_ok=True)
-    for folder in (READERS, CHECKPOINT):  # what else is there, such as .git, stays
-        shutil.rmtree(out / folder, ignore_errors=True)
-    out.mkdir(parents=True, exist_ok=True)
+    _clear(out)
+    (out / READERS).mkdir(parents=True, exist_ok=True)
+    for name in readers:
+        shutil.copyfile(files.known[name], reader_file(out, name))
     dataset = readers[method].provenance["examples"]["dataset"]
     order = list(readers)
     of_run = metrics.filter(
@@ -139,7 +136,7 @@ def export(
         actor=run[1],
         seed=run[2],
         method=method,
-        readers=copy_readers({name: source.files[name] for name in readers}, out),
+        readers={name: files.read[name].sha256 for name in readers},
         scoring=required.model_copy(update={"views": ()}).model_dump(),
         thresholds=sorted(
             filter(None, map(Threshold.of_metric, tested)),
@@ -153,17 +150,28 @@ def export(
     if with_checkpoint:
         shutil.copytree(checkpoint_folder(_actor_folder(study, run)), out / CHECKPOINT)
         try:  # so that another engine can be checked
-            chosen = ChosenReaders.load(ScorerChoice(reader=out, plugins=source.plugins))
-            stored.write(out, chosen.with_actor(partial(OpenActor, batch_size=4)))
+            exported = ChosenReaders.load(ScorerChoice(reader=out, plugins=packages))
+            stored.write(out, exported.with_actor(partial(OpenActor, batch_size=4)))
         except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, perhaps without memory
             say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
     if required.spans is None:  # what is compared are answers
         _store_validation(study, run, list(readers), dataset, out)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
-    evaluated = sorted(set(metrics["method"]) & set(source.files))
-    nulls = [name for name in evaluated if declared(read_reader(source.files[name], source.plugins).module, "NULL")]
+    evaluated = sorted(set(metrics["method"]) & set(files.known))
+    others = {name: load_reader(files.known[name], plugins=packages) for name in evaluated}
+    nulls = [name for name, reader in others.items() if declared(reader.module, "NULL")]
     _write_card(study, out, bundle, metrics, readers[method], nulls, license)
     return bundle
+
+
+def _clear(out: Path) -> None:
+    """Remove what an earlier export wrote; what else is there, such as .git, stays."""
+    if out.exists() and not (out.is_dir() and ((out / BUNDLE).is_file() or not any(out.iterdir()))):
+        raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")
+    for file in (STORED, VALIDATION, DISTANCES):
+        (out / file).unlink(missing_ok=True)
+    for folder in (READERS, CHECKPOINT):
+        shutil.rmtree(out / folder, ignore_errors=True)
 
 
 def _shown(reader: FittedReader) -> dict[str, str]:

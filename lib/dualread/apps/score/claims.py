@@ -38,18 +38,13 @@ class ClaimDivider:
     ) -> "ClaimDivider | None":
         """Return what divides the reports that readers judge; None for readers of whole answers.
 
-        Raises:
-            ConfigError: The plugin is unknown, a setting is wrong, it reads a table, or one of the `views` that they
-                read is not one of states. `where` is the file that errors name.
+        A ConfigError, which names the file `where`, says that no new report can be divided in this way, or that one of
+        the `views` that readers read is not one of states.
         """
         if requirements.spans is None:
             return None
         name, wire = plugin_and_settings(requirements.spans)
-        try:
-            module = plugins.load("spans", name)
-        except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from error
-        settings = getattr(module, "Settings", NoSettings)
+        settings = getattr(plugins.load("spans", name), "Settings", NoSettings)
         if "path" in settings.model_fields:
             raise ConfigError(
                 f"{where}: its claims are those that a table names (spans: {name}), and no table names those of a new"
@@ -66,13 +61,9 @@ class ClaimDivider:
         return cls(plugin=name, settings=checked, thinking_ends=thinking_ends)
 
     def claims(self, reports: Iterable[tuple[str, str]]) -> list[list[Span]]:
-        """Return the claims of completions, in characters of their texts.
+        """Return the claims of completions, in characters of their texts; a report is its name in errors and its text.
 
-        Args:
-            reports: What errors call each, and its text.
-
-        Raises:
-            DataError: A plugin of another package gives claims that overlap or lie outside the text.
+        A DataError says that a plugin of another package gives claims that overlap or lie outside the text.
         """
         module = plugins.load("spans", self.plugin)
         return divided(module, reports, self.settings, None, self.thinking_ends, self.plugin)
@@ -82,10 +73,7 @@ class ClaimDivider:
 
         If its answer block is not closed, those are the claims of the completion that closes it here, but for the last
         one, which may grow. Before the block is opened there are none. Only what stands behind the claims that were
-        settled `before`, with fewer tokens, is divided.
-
-        Raises:
-            DataError: See `claims`.
+        settled `before`, with fewer tokens, is divided. Errors are those of `claims`.
         """
         is_closed = answer_span(text, self.thinking_ends) is not None
         closed = text if is_closed else f"{text}</answer>"

@@ -14,13 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dualread import limits
-from dualread.apps.score.bundle import write_shared
-from dualread.artifacts.tensors import read_tensors
+from dualread.apps.score.bundle import DISTANCES, write_shared
+from dualread.artifacts.tensors import TensorFile
 from dualread.errors import ArtifactError
 from dualread.seeding import derive_seed
 
-FILE = "distances.safetensors"
 _FEWEST = 20  # states in each half; the percentiles of fewer say little
 _MOST = 1000  # states that the covariance comes from, because the file holds as many vectors
 _UNUSUAL = 99.0  # above this percentile, a note says it
@@ -72,6 +70,21 @@ class StateDistances:
         )
         return cls(**{**vars(fitted), "distances": np.sort(fitted._distances(states[~is_fitted]))})
 
+    @classmethod
+    def from_file(cls, file: TensorFile, width: int) -> "StateDistances":
+        """Return what `write` wrote; an ArtifactError says that it is damaged, or of states of another width."""
+        tensors = {name: values for name, values in file.tensors.items() if name in cls.__annotations__}
+        r, m = (tensors[name].size if name in tensors else 0 for name in ("weights", "distances"))
+        expected = {"mean": (width,), "directions": (r, width), "weights": (r,), "rest": (1,), "distances": (m,)}
+        shapes = {name: values.shape for name, values in tensors.items()}
+        is_known = all(values.dtype.kind == "f" and np.isfinite(values).all() for values in tensors.values())
+        if shapes != expected or m == 0 or not is_known:
+            raise ArtifactError(
+                f"{file.path}: its tensors are {shapes}. Expected finite numbers of states with {width} numbers."
+                " Export the bundle again."
+            )
+        return cls(**tensors)
+
     def percentiles(self, states: np.ndarray) -> np.ndarray:
         """Return the percentile of each state [n, D], in [0, 100]: of a state that is like none, 100."""
         at_most = np.searchsorted(self.distances, self._distances(states), side="right")
@@ -96,26 +109,4 @@ def unusual(percentile: float | None) -> tuple[str, ...]:
 
 def write(folder: Path, fitted: StateDistances) -> None:
     """Write what is known of validation states into the bundle in `folder`."""
-    write_shared(folder / FILE, vars(fitted), {})
-
-
-def read(folder: Path | None, width: int) -> StateDistances | None:
-    """Return what `write` wrote; None where a reader does not come in a bundle, or this bundle has none.
-
-    Raises:
-        ArtifactError: The file is damaged, or of states of another width.
-    """
-    if folder is None or not (folder / FILE).is_file():
-        return None
-    tensors = read_tensors(
-        limits.check_size(folder / FILE, limits.DISTANCES_BYTES), list(StateDistances.__annotations__)
-    )
-    r, shapes = len(tensors["weights"]), {name: values.shape for name, values in tensors.items()}
-    expected = {"mean": (width,), "directions": (r, width), "weights": (r,), "rest": (1,)}
-    is_known = all(values.dtype.kind == "f" and np.isfinite(values).all() for values in tensors.values())
-    if {**shapes, **expected} != shapes or tensors["distances"].size == 0 or not is_known:
-        raise ArtifactError(
-            f"{folder / FILE}: its tensors are {shapes}. Expected finite numbers of states with {width} numbers."
-            " Export the bundle again."
-        )
-    return StateDistances(**tensors)
+    write_shared(folder / DISTANCES, vars(fitted), {})

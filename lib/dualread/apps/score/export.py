@@ -70,13 +70,10 @@ def run(options: argparse.Namespace) -> int:
         plugins=options.plugins,
     )
     with_actor = "its actor" if options.with_checkpoint else "without its actor"
-    counts = ", ".join(
-        f"{len(items)} {word}{'s' * (len(items) != 1)}"
-        for word, items in {"reader": bundle.readers, "threshold": bundle.thresholds}.items()
-    )
+    counts = f"{len(bundle.thresholds)} threshold{'s' * (len(bundle.thresholds) != 1)}"
     if bundle.answer_sets:
         counts += f", {len(bundle.answer_sets)} of answer sets"
-    print(f"wrote {options.out}: {counts}, {with_actor}")
+    print(f"wrote {options.out}: readers of {', '.join(bundle.readers)}, {counts}, {with_actor}")
     if options.push:
         commit = _push(options.out, options.push)
         print(f"pushed to {options.push}: dualread score --reader {options.push} --revision {commit} ...")

@@ -12,30 +12,33 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from dualread import plugins
-from dualread.apps.score import ScorerChoice, distance
-from dualread.apps.score.answer_sets import check_sets
+from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import ActorNeeds
-from dualread.apps.score.bundle import ReaderSource, find, find_checkpoint
-from dualread.apps.score.claims import ClaimDivider
+from dualread.apps.score.bundle import CHECKPOINT, ReaderFiles, read_files
+from dualread.apps.score.distance import StateDistances
 from dualread.apps.score.readings import LoadedReaders
 from dualread.digests import digest_of
-from dualread.errors import ArtifactError, ConfigError, did_you_mean
-from dualread.evaluation.thresholds import deciding
+from dualread.errors import ArtifactError, ConfigError
+from dualread.evaluation.thresholds import Threshold, deciding
 from dualread.models import prompts
 from dualread.models.adapters import is_adapter, merge
+from dualread.models.backbones.checkpoint import download
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.tokenizer import CALLED, without_calls
 from dualread.models.replay.forward import middle_layer
 from dualread.models.replay.rules import read_of_example, rules
+from dualread.readers.artifact import fitted_reader
 from dualread.readers.requirements import ScoringReader
-from dualread.schema.recorded import PromptText, Requirements
+from dualread.schema.recorded import Requirements
 from dualread.store.digest import sha256_file
 
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+_AT_REVISION = re.compile(r"([\w.-]+/[\w.-]+)@([\w./-]+)")
 _MERGED = "dualread-merged-"  # the beginning of the name of a folder for temporary files
 _SECONDS_TO_LOCK = 60.0  # a folder that is younger may be one that its process has not locked yet
 # Files of a checkpoint that a model or its tokenizer may be read from; others, such as README.md, change nothing.
@@ -70,13 +73,8 @@ def other_checkpoint(required: Mapping[str, str], digests: Mapping[str, str]) ->
 def other_prompts(required: Sequence[Requirements], prompt: str | None) -> Iterator[str]:
     """Yield one sentence if another `prompt` is chosen, and for each prompt whose text is no longer the fitted one.
 
-    `required` is what the readers depend on; the prompt of the first one is that of the question. A ConfigError says
-    that the library has no such prompt.
+    `required` is what the readers depend on; the prompt of the first one is that of the question.
     """
-    known = [name for name in prompts.names() if not re.search(r"\{(ANSWER|HINT|OPTION_TEXT)", prompts.template(name))]
-    if prompt is not None and prompt not in (*known, required[0].prompt.name):
-        meant = did_you_mean(prompt, known)
-        raise ConfigError(f"prompt {prompt!r}: no prompt for a question alone. Known: {', '.join(known)}.{meant}")
     expected = required[0].prompt.name
     if prompt not in (None, expected):
         yield f"the prompt is {prompt!r}, expected {expected!r}"
@@ -132,95 +130,123 @@ class LoadedScorer(Generic[A]):
     notes: tuple[str, ...]
     digest: str
 
+    @property
+    def known_early(self) -> bool:
+        """Whether claims can be judged while their report goes on."""
+        return self.needs.divider is not None and self.readers.known_early(self.actor.config.hidden_size)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenReaders:
-    """The readers that are chosen, as far as they are known without their actor; `needs` is what all of them need."""
+    """The readers that are chosen, by method, with their files; `needs` is what all of them need of their actor."""
 
     choice: ScorerChoice
-    source: ReaderSource
-    readers: LoadedReaders
+    files: ReaderFiles
+    by_method: Mapping[str, ScoringReader]
     needs: ActorNeeds
 
     @classmethod
     def load(cls, choice: ScorerChoice) -> "ChosenReaders":
-        """Load them.
+        """Read them; errors are those of `scorer.Scorer.load`."""
+        place, packages = _located(choice), [choice.plugins] if isinstance(choice.plugins, str) else choice.plugins
+        files = read_files(place, choice.methods)
+        by_method = {}
+        for method in dict.fromkeys((files.method, *choice.methods)):
+            fitted = fitted_reader(files.read[method], packages)
+            by_method[method] = reader = ScoringReader.from_fitted(
+                fitted, where=str(files.read[method].path), packages=packages
+            )
+            grouping = next((view.name for view in reader.views if view.groups is not None), None)
+            if reader.unfitted is not None:
+                problem = f"could not be fitted, so that it cannot score: {reader.unfitted}"
+            elif not reader.is_calibrated:
+                problem = "is not calibrated: it gives scores, and no confidences. Fit it in the study."
+            elif grouping is not None:
+                problem = (
+                    f"groups answers by meaning (view {grouping}), for which only a study and `dualread.confidences`"
+                    " open a model. Choose another method, or the same one without that view."
+                )
+            elif not reader.requirements.checkpoint:
+                raise ConfigError(
+                    f"{files.where}: {method} was fitted on given answers, and there is no checkpoint that could"
+                    " answer. Expected a reader of an actor with a checkpoint; `dualread evaluate` judges given"
+                    " answers."
+                )
+            else:
+                continue
+            raise ArtifactError(f"{files.where}: {method} {problem}")
+        needs = ActorNeeds.from_readers(by_method, files.where, choice.prompt)
+        return cls(choice=choice, files=files, by_method=by_method, needs=needs)
 
-        Raises:
-            ConfigError, ArtifactError: See `scorer.Scorer.load`.
-        """
-        is_given = choice.checkpoint is not None
-        source = find(choice.reader, revision=choice.revision, with_checkpoint=not is_given, plugins=choice.plugins)
-        by_method = {name: source.scoring_reader(name) for name in dict.fromkeys((source.method, *choice.methods))}
-        set_thresholds = [candidate for candidate in source.answer_sets if candidate.method in by_method]
-        check_sets(by_method, set_thresholds, source.where)
-        readers = LoadedReaders(
-            by_method=by_method,
-            method=source.method,
-            threshold=deciding(
-                [candidate for candidate in source.thresholds if candidate.method == source.method],
-                choice.target_risk_percent,
-                certified=choice.certified,
-            ),
-            set_thresholds=set_thresholds,
-        )
-        requirements = _in_common(by_method, source.where)
-        views = list({view.name: view for reader in by_method.values() for view in reader.views}.values())
-        needs = ActorNeeds(
-            requirements=requirements,
-            views=views,
-            features=readers.features,
-            kappa=next((reader.states.kappa for reader in by_method.values() if reader.states is not None), None),
-            divider=ClaimDivider.from_requirements(requirements, views, source.where),
-        )
-        return cls(choice=choice, source=source, readers=readers, needs=needs)
+    @property
+    def threshold(self) -> Threshold | None:
+        """The threshold of the method that gives the confidence; a ConfigError says that none is as it was chosen."""
+        return self._threshold(self.files.method)
+
+    @property
+    def psr_threshold(self) -> Threshold | None:
+        """The threshold of the method psr, before there is an answer; errors are those of `threshold`."""
+        return self._threshold("psr")
+
+    def _threshold(self, method: str) -> Threshold | None:
+        of_method = [threshold for threshold in self.files.thresholds if threshold.method == method]
+        return deciding(of_method, self.choice.target_risk_percent, certified=self.choice.certified)
 
     def with_actor(self, opens: Opens[A]) -> LoadedScorer[A]:
-        """Open their actor by `opens`, if all that is known without it fits.
-
-        Raises:
-            ConfigError, ArtifactError: See `scorer.Scorer.load`.
-        """
-        choice, by_method, required = self.choice, self.readers.by_method, self.needs.requirements
+        """Open their actor by `opens`, if all that is known without it fits; errors are those of `Scorer.load`."""
+        files, by_method, needs = self.files, self.by_method, self.needs
+        threshold = self.threshold
+        set_thresholds = [candidate for candidate in files.answer_sets if candidate.method in by_method]
+        for candidate in set_thresholds:
+            if by_method[candidate.method].choices_view is None:
+                raise ArtifactError(
+                    f"{files.where}: has a threshold of answer sets of {candidate.method}, which reads no probabilities"
+                    " of choices. Export the bundle again."
+                )
         with self._checkpoint() as folder:
-            files = checkpoint_digests(folder)
-            notes = [f"checkpoint: {note}" for note in other_checkpoint(required.checkpoint, files)]
-            notes += other_prompts([needs for reader in by_method.values() for needs in reader.needs], choice.prompt)
+            digests = checkpoint_digests(folder)
+            required = [fitted for reader in by_method.values() for fitted in reader.needs]
+            notes = [f"checkpoint: {note}" for note in other_checkpoint(required[0].checkpoint, digests)]
+            notes += other_prompts(required, self.choice.prompt)
             self._refuse(notes, folder, "Give the actor and the prompt that it was fitted on.")
-            needs = self.needs if choice.prompt is None else _with_prompt(self.needs, choice.prompt)
             actor = opens(folder, needs)
         of_states = dict.fromkeys(note for reader in by_method.values() for note in other_states(reader, actor.config))
         self._refuse([*of_states], folder, "States are read in another way now: fit it again.")
         width = actor.config.hidden_size
-        self.readers.check_widths(width)
-        distances = distance.read(self.source.bundle, width) if needs.features else None
-        threshold = self.readers.threshold
+        distances = StateDistances.from_file(files.distances(), width) if files.distances and needs.features else None
+        readers = LoadedReaders(
+            by_method=by_method,
+            method=files.method,
+            threshold=threshold,
+            set_thresholds=set_thresholds,
+            distances=distances,
+        )
+        readers.check_widths(width)
+        depends_on = [
+            {method: files.read[method].sha256 for method in by_method},
+            *(files.method, digests, needs.requirements.prompt.model_dump()),
+            None if threshold is None else asdict(threshold),
+            *([] if distances is None else [distances.distances.tolist()]),
+            *map(asdict, set_thresholds),
+        ]
         return LoadedScorer(
             actor=actor,
             needs=needs,
-            readers=replace(self.readers, distances=distances),
+            readers=readers,
             notes=(*notes, *of_states),
-            digest=digest_of(
-                [
-                    {name: sha256_file(self.source.files[name]) for name in by_method},
-                    *(self.readers.method, files, needs.requirements.prompt.model_dump()),
-                    None if threshold is None else asdict(threshold),
-                    *([] if distances is None else [distances.distances.tolist()]),
-                    *map(asdict, self.readers.set_thresholds),
-                ]
-            ),
+            digest=digest_of(depends_on),
         )
 
     @contextlib.contextmanager
     def _checkpoint(self) -> Iterator[Path]:
         """Yield the folder of the actor; an adapter is merged into its base for as long as it takes to load it."""
         base, checkpoint = self.choice.base, self.choice.checkpoint
-        if (named := self.source.checkpoint if checkpoint is None else checkpoint) is None:
+        if (named := self.files.checkpoint if checkpoint is None else checkpoint) is None:
             raise ConfigError(
-                f"{self.source.where}: no actor travels with this reader. Give the checkpoint of its actor"
+                f"{self.files.where}: no actor travels with this reader. Give the checkpoint of its actor"
                 " (--checkpoint), such as results/<study>/actors/<backbone>/<actor>/<seed>."
             )
-        folder = find_checkpoint(named)
+        folder = _find_checkpoint(named)
         if is_adapter(folder) != (base is not None):
             actual = "an adapter without a base" if base is None else f"a whole model, and a base, {base}"
             raise ConfigError(
@@ -232,39 +258,55 @@ class ChosenReaders:
             yield folder
             return
         with _temporary_folder() as merged:
-            merge(folder, find_checkpoint(base), merged, self.needs.requirements.model)
+            merge(folder, _find_checkpoint(base), merged, self.needs.requirements.model)
             yield merged
 
     def _refuse(self, notes: Sequence[str], folder: Path, advice: str) -> None:
         if notes and not self.choice.allow_other:
             raise ArtifactError(
-                f"{self.source.where}: not what the reader was fitted on: {'; '.join(notes)} (checkpoint {folder})."
+                f"{self.files.where}: not what the reader was fitted on: {'; '.join(notes)} (checkpoint {folder})."
                 f" {advice} To score nevertheless, allow others (--allow-other, in Python allow_other=True); every"
                 " result will say so."
             )
 
 
-def _with_prompt(needs: ActorNeeds, prompt: str) -> ActorNeeds:
-    """Return `needs` with another prompt of the question, in views that show the same one, too."""
-    fitted, chosen = needs.requirements.prompt, PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
-    views = [view.model_copy(update={"prompt": chosen}) if view.prompt == fitted else view for view in needs.views]
-    return replace(needs, requirements=needs.requirements.model_copy(update={"prompt": chosen}), views=views)
-
-
-def _in_common(readers: Mapping[str, ScoringReader], where: str) -> Requirements:
-    """Return what all readers depend on, without views; a reader that was fitted on nothing takes any images."""
-    images = next((reader.requirements.images for reader in readers.values() if reader.requirements.images != ()), ())
-    (first, common), *others = (
-        (name, needs.model_copy(update={"views": (), "images": images if needs.images == () else needs.images}))
-        for name, needs in ((name, reader.requirements) for name, reader in readers.items())
-    )
-    for name, other in others:
-        if other != common:
-            raise ArtifactError(
-                f"{where}: the readers of {first} and {name} were fitted for different actors, prompts or decodings."
-                " Expected readers of one actor. Score one of them at a time."
+def _located(choice: ScorerChoice) -> Path:
+    """Return the file or the folder of the readers, which is downloaded if it is on the hub."""
+    path, revision = Path(choice.reader), choice.revision
+    if path.exists():
+        if revision is not None:
+            raise ConfigError(
+                f"{path}: revision {revision!r} of a local path. Give a revision only of a hub repository."
             )
-    return common
+        return path
+    if not isinstance(choice.reader, str) or not _REPOSITORY.fullmatch(choice.reader):
+        raise ArtifactError(
+            f"{choice.reader}: no such file or folder. Expected a reader.safetensors, a folder that `dualread export`"
+            " wrote, or the id of a repository of the hub such as owner/name."
+        )
+    return download(choice.reader, revision, left_out=() if choice.checkpoint is None else [f"{CHECKPOINT}/*"])
+
+
+def _find_checkpoint(checkpoint: str | Path) -> Path:
+    """Return the folder of a checkpoint: that of an actor, its own, or that of "owner/name@revision" on the hub."""
+    named = _AT_REVISION.fullmatch(str(checkpoint))
+    if named is None or Path(checkpoint).exists():
+        return checkpoint_folder(Path(checkpoint))
+    return checkpoint_folder(download(*named.groups()))
+
+
+def checkpoint_folder(checkpoint: Path) -> Path:
+    """Return the folder with the weights: `checkpoint` itself, or its subfolder of this name if it is an actor's.
+
+    It may be that of an adapter, without its base. An ArtifactError says that there is no model in it.
+    """
+    for folder in (checkpoint / "checkpoint", checkpoint):
+        if (folder / "config.json").is_file() or is_adapter(folder):
+            return folder
+    raise ArtifactError(
+        f"{checkpoint}: no config.json here. Expected the folder of a checkpoint, of an actor such as"
+        " results/<study>/actors/<backbone>/<actor>/<seed>, or a repository of the hub as owner/name@revision."
+    )
 
 
 @contextlib.contextmanager

@@ -7,24 +7,26 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from dualread.apps.score.answer_sets import answer_sets
 from dualread.apps.score.answering import Answered
 from dualread.apps.score.claims import NO_CONFIDENCE
 from dualread.apps.score.distance import StateDistances
-from dualread.apps.score.results import Claim, Confidence, Reading
+from dualread.apps.score.results import AnswerSet, Claim, Confidence, Reading, SetOption
 from dualread.errors import DualReadError, ReaderError, UndefinedScoreError, in_a_line
-from dualread.evaluation.answer_sets import SetThreshold
+from dualread.evaluation.answer_sets import SetThreshold, in_set
 from dualread.evaluation.thresholds import Decision, Threshold, decide
 from dualread.grading.answers import why_no_answer
 from dualread.models.replay.forward import TENSORS, VECTORS
 from dualread.readers.answers import COLUMNS, Answers
 from dualread.readers.base import Scores, score
+from dualread.readers.replies import choice_probabilities
 from dualread.readers.requirements import ScoringReader
 from dualread.schema.replay import OF_ONE_IMAGE
 
 # The roles under which a reader of both branches holds its parts.
 _PSR, _PER = "pre", "post"
 _NONE = Confidence(confidence=None, score=None, imputed=False)
+_NO_CHOICES = "the question has no choices. Give its options, or the answer type `closed` if they are yes and no"
+_NOT_FINITE = "the model's log-probabilities of the choices are NaN"
 Item = TypeVar("Item")
 Judged = TypeVar("Judged")
 Failure = TypeVar("Failure")
@@ -56,10 +58,9 @@ class LoadedReaders:
         return frozenset().union(*(reader.features for reader in self.by_method.values()))
 
     def readings(self, answered: Answered) -> list[Reading]:
-        """Return what the readers say about each answer, or about each claim of it.
+        """Return what the readers say about each answer, or about each claim of it, or why they say nothing.
 
-        An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason. A
-        ReaderError says that a reader does not fit the actor's states.
+        A ReaderError says that a reader does not fit the actor's states.
         """
         not_finite = _not_finite(self.features, answered)
         of_row = iter(_judged(self, answered, not_finite))
@@ -68,7 +69,7 @@ class LoadedReaders:
         if self.distances is not None and finite and answered.claims is None:
             states = answered.answers.features("h_pre")[finite]
             percentiles = dict(zip(finite, self.distances.percentiles(states).tolist(), strict=True))
-        sets = answer_sets(self.by_method, self.set_thresholds, answered)
+        sets = _answer_sets(self.by_method, self.set_thresholds, answered)
         read = []
         for i, (completion, text) in enumerate(zip(answered.completions, answered.texts, strict=True)):
             if answered.claims is None:
@@ -129,11 +130,7 @@ class LoadedReaders:
         return all(np.isclose(first, second) for first, second in scores)
 
     def check_widths(self, width: int) -> None:
-        """Let each reader of states score one answer with states of `width` numbers, before any question is asked.
-
-        Raises:
-            ReaderError: A reader was fitted on states of another width, or reads those of single images.
-        """
+        """Let each reader of states score one answer with states of `width` numbers, or raise a ReaderError."""
         for reader in self.by_method.values():
             if alone := sorted(feature for feature in reader.features if feature.startswith(OF_ONE_IMAGE)):
                 raise ReaderError(
@@ -194,6 +191,37 @@ def _judged(readers: LoadedReaders, answered: Answered, not_finite: Sequence[str
     return rows
 
 
+def _answer_sets(
+    readers: Mapping[str, ScoringReader], thresholds: Sequence[SetThreshold], answered: Answered
+) -> list[list[AnswerSet]]:
+    """Return the sets of each question, one per threshold, by the probabilities and the rule of a study's sets."""
+    of_questions: list[list[AnswerSet]] = [[] for _ in answered.choices]
+    for threshold in thresholds:
+        view = readers[threshold.method].choices_view
+        assert view is not None, "a reader whose sets have a threshold reads the probabilities of choices"
+        log_probs = answered.views[view].choices()
+        of_names = dict(zip(log_probs, choice_probabilities(log_probs, len(of_questions)).T, strict=False))
+        for i, choices in enumerate(answered.choices):
+            options = [(text, float(of_names[name][i])) for name, text in choices.items()]
+            is_finite = not any(np.isnan(p) for _, p in options)
+            of_questions[i].append(
+                AnswerSet(
+                    method=threshold.method,
+                    miss_percent=threshold.miss_percent,
+                    threshold=threshold.value,
+                    n_clusters=threshold.n_clusters,
+                    options=[_option(*option, threshold.value) for option in options if is_finite],
+                    reason=(threshold.reason if is_finite else _NOT_FINITE) if choices else _NO_CHOICES,
+                )
+            )
+    return of_questions
+
+
+def _option(text: str, probability: float, threshold: float | None) -> SetOption:
+    is_in = None if threshold is None else bool(in_set(np.array(probability), threshold))
+    return SetOption(text=text, probability=probability, in_set=is_in)
+
+
 def _number(outcome: Confidence | str | None) -> float | None:
     return outcome.confidence if isinstance(outcome, Confidence) else None
 
@@ -248,11 +276,7 @@ def _made_up(width: int, n: int) -> Answers:
 
 
 def scores_of(reader: ScoringReader, answered: Answered) -> Scores:
-    """Return what a reader says about all answers, also about those that do not exist.
-
-    An UndefinedScoreError says that a score is not finite, a ReaderError that the reader does not fit the actor's
-    states.
-    """
+    """Return what a reader says about all answers, also about those that do not exist; errors as in `base.score`."""
     views = tuple(answered.views[view.name] for view in reader.views)
     return _scored(reader, replace(answered.answers, views=views))
 

@@ -34,7 +34,8 @@ class Question:
     """A question about an image, or about several.
 
     Attributes:
-        image: The image's file, its bytes, or a picture in memory, see `given_images.read`; or a list of them, in the
+        image: The image's file (`stack.tif#2` for its second frame), its bytes, a file object open for reading bytes, a
+            Pillow image, or an array of 8-bit values [height, width] or [height, width, 3]; or a list of them, in the
             order in which the reader's study shows them.
         question: The question, verbatim.
         options: The two to ten options of a multiple-choice question; empty for other questions.
@@ -84,10 +85,8 @@ def shown(
 ) -> ShownQuestion:
     """Return `asked` about `image`, which is the question's own or its donor, as the reader's study would ask it.
 
-    Raises:
-        DataError: The question is no text, empty, or contains a control token of the model or other markup of chats;
-            there are one option or more than ten, or another answer type; an image cannot be read; or there are more
-            images, or fewer, than in the reader's study.
+    A DataError says what is wrong with the question, its options, its answer type or an image, or that the reader's
+    study shows more images, or fewer.
     """
     options = asked.options
     if isinstance(options, str) or not all(isinstance(text, str) for text in (asked.question, *options)):
@@ -117,11 +116,7 @@ def shown(
 
 
 def check_texts(texts: Sequence[str], tokenizer: Any) -> None:
-    """Check that what people write holds no control token of the model and no other markup of chats.
-
-    Raises:
-        DataError: A text does, or has half of a character.
-    """
+    """Refuse texts of people with a control token of the model, other markup of chats, or half of a character."""
     if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
         raise DataError("the text holds half of a character (a lone surrogate), which no file can hold. Correct it.")
     if problem := Markup(control_tokens(tokenizer)).problem("the question", texts):
@@ -145,7 +140,7 @@ class Confidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A claim of a report, and how far it can be trusted.
+    """A claim of a report, and how far it can be trusted; `per` and `methods` are as in `Reading`.
 
     Attributes:
         start: Its first character in the completion.
@@ -153,8 +148,6 @@ class Claim:
         text: What stands there.
         confidence: The reader's probability that it is supported; None where there is none, see `reason`.
         psr: As in `Reading`, read at the token before the claim.
-        per: As in `Reading`.
-        methods: As in `Reading`.
         reason: Why there is no confidence; None if there is one.
         keep: Whether to keep it, by the threshold that travels with the reader; None without a threshold.
     """
@@ -212,17 +205,14 @@ class Reading:
         finish_reason: "stop", or "length" if the completion was cut off at its largest number of tokens.
         confidence: The reader's probability that the answer is correct; None where there is none, see `reason`.
         psr: PSR, the part of it that is read before the answer; None without such a part, or without a finite state.
-        per: PER, the part of it that is read after the answer; None if the reader has no such part, or there is no
-            confidence.
+        per: PER, the part of it that is read after the answer; None without such a part, or without a confidence.
         methods: What each method that was asked for says, by name.
-        reason: Why there is no confidence: no answer, or numbers of the model that are not finite. None if there
-            is one.
+        reason: Why there is no confidence: no answer, or numbers of the model that are not finite.
         distance_percentile: How unlike the validation questions this one is to the model, from 0 to 100 (see
             `distance`); None where the readers bring nothing to tell it, or a state is not finite.
-        answer_sets: The answer set of the question for each threshold of such sets that travels with the methods that
-            were asked for. It does not depend on the answer.
-        claims: The claims of a report, for a reader that judges claims: it has no confidence in the report as a whole.
-            None for a reader of whole answers.
+        answer_sets: A set for each threshold of such sets that travels with the methods; it does not depend on the
+            answer.
+        claims: The claims of a report, where the reader judges claims, and not the report as a whole; otherwise None.
     """
 
     answer: str | None

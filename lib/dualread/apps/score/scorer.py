@@ -73,8 +73,8 @@ class Scorer:
             reader: A reader.safetensors or its folder, `results/<study>/readers/<backbone>/<actor>/<seed>/<method>`; a
                 folder that `dualread export` wrote; or the id of a repository of the hub with such a folder.
             checkpoint: The actor's folder, `results/<study>/actors/<backbone>/<actor>/<seed>`; the folder of its
-                checkpoint; or its repository of the hub, as "owner/name@revision". It may be left out if the actor
-                travels with the reader.
+                checkpoint; or its repository of the hub, as "owner/name@revision". Not needed if the actor travels
+                with the reader.
             base: If `checkpoint` is a LoRA adapter: what it was trained on, given in the same way.
             methods: Other methods whose confidence is wanted; their readers are beside the reader.
             target_risk_percent: Whose threshold decides; by default that of the smallest target risk.
@@ -83,8 +83,7 @@ class Scorer:
             revision: The commit, tag or branch of the reader's repository of the hub.
             allow_other: Whether to score although the checkpoint, a prompt, or how states are read is not as it was
                 when the reader was fitted. Every result then says so.
-            plugins: Other packages, or single modules of them, that the reader's file may name: their code runs. A file
-                that names a module of any other package is refused.
+            plugins: Other packages, or single modules of them, that the reader's file may name: their code runs.
             batch_size: Number of questions that are answered at once.
             bits: How many bits of 16-bit gray images count, 9 to 16, where their files do not say it.
             ct_windows: Three windows (low, high) of Hounsfield units through which CT in DICOM is shown, as in the
@@ -124,16 +123,7 @@ class Scorer:
         answer_type: str | None = None,
         donor: "GivenImage | Sequence[GivenImage] | None" = None,
     ) -> Scored:
-        """Answer a question about an image, and say how far the answer can be trusted.
-
-        Args:
-            image: The image's file (`stack.tif#2` for its second frame), its bytes, a file object open for reading
-                bytes, a Pillow image, or an array of 8-bit values [height, width] or [height, width, 3]. A list of them
-                for a reader of a study whose questions show several.
-            question: The question.
-            options: The two to ten options of a multiple-choice question; none for other questions.
-            answer_type: "closed" if the choices of a question without options are yes and no, see `Question`.
-            donor: Another image, about which the same question is asked as well.
+        """Answer a question about an image, and say how far the answer can be trusted; arguments as in `Question`.
 
         Raises:
             DataError: An image cannot be read, or the question is empty, too long, or contains control tokens.

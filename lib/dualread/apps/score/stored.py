@@ -16,16 +16,15 @@ from pydantic import Field
 
 from dualread import limits
 from dualread.apps.score.answering import OpenActor
-from dualread.apps.score.bundle import write_shared
+from dualread.apps.score.bundle import STORED, write_shared
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.readings import scores_of
 from dualread.apps.score.results import Question, shown
-from dualread.artifacts.tensors import read_header, read_tensors
+from dualread.artifacts.tensors import TensorFile
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.replay.forward import TENSORS
 from dualread.schema.base import Section
 
-FILE = "stored.safetensors"
 _QUESTIONS = ("Is there a lesion?", "Which organ is shown?", "What is unusual here?", "Is this image normal?")
 _SIDE = 96
 
@@ -79,30 +78,19 @@ def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
     ]
     tensors = {name: answered.answers.features(name) for name in (TENSORS if loaded.needs.features else ())}
     tensors["images"] = np.stack([np.asarray(picture) for pictures in images for picture in pictures])
-    write_shared(folder / FILE, tensors, {"answers": answers})
+    write_shared(folder / STORED, tensors, {"answers": answers})
 
 
-def read(folder: Path) -> list[StoredAnswer]:
-    """Return what `write` wrote; nothing if the bundle has none.
-
-    Raises:
-        ArtifactError: The file is damaged, or holds something else.
-    """
-    file = folder / FILE
-    if not file.is_file():
-        return []
+def read(file: TensorFile) -> list[StoredAnswer]:
+    """Return what `write` wrote; an ArtifactError says that the file holds something else."""
     try:
-        answers, tensors = _Answers.from_spec(read_header(file), FILE).answers, read_tensors(file)
+        answers, tensors = _Answers.from_spec(file.header, STORED).answers, dict(file.tensors)
         images = tensors.pop("images")
         n_images, rest = divmod(len(images), len(answers))
         confidences = [c if isinstance(c := answer.confidence, list) else [c] for answer in answers]
         ends = list(accumulate(map(len, confidences), initial=0))
-        if (
-            {len(values) for values in tensors.values()} - {ends[-1]}
-            or rest
-            or not n_images
-            or images.dtype != np.uint8
-        ):
+        lengths = {len(values) for values in tensors.values()} | {ends[-1]}
+        if len(lengths) > 1 or rest or not n_images or images.dtype != np.uint8:
             raise ValueError("its tensors and its answers differ in number")
         return [
             StoredAnswer(
@@ -114,8 +102,8 @@ def read(folder: Path) -> list[StoredAnswer]:
             )
             for k, answer in enumerate(answers)
         ]
-    except (ConfigError, OSError, ValueError, TypeError, KeyError) as error:
-        raise ArtifactError(f"{file}: cannot be read ({error}). Export the bundle again.") from error
+    except (ConfigError, ValueError, TypeError, KeyError) as error:
+        raise ArtifactError(f"{file.path}: cannot be read ({error}). Export the bundle again.") from error
 
 
 def _drawn(seed: int) -> Image.Image:

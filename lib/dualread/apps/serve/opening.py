@@ -23,12 +23,12 @@ from dualread.apps.serve.vectors import FINAL
 from dualread.apps.serve.wire import ChatRequest, SentImage, Turn
 from dualread.data.images import Decoded
 from dualread.errors import ArtifactError, ConfigError
-from dualread.evaluation.thresholds import deciding
+from dualread.evaluation.thresholds import Threshold
 from dualread.models.streams import BrokenRequest, Finished
 from dualread.progress import say
 from dualread.readers.requirements import ScoringReader
 
-_PSR, _THRESHOLD = "psr", "threshold"
+_THRESHOLD = "threshold"
 # By how much states and confidences may differ by dtype: states in shares of their length.
 ROUNDING = {"float32": (1e-3, 1e-3), "bfloat16": (0.1, 0.1)}
 
@@ -46,34 +46,33 @@ def open_service(
 
     It makes `batch_size` answers at once, of up to `most_images` each, and none where PSR is below `abstain_before`: a
     number, or "threshold" for that of the method psr which travels with the reader. With `unchecked`, vLLM serves
-    although nothing travels with the reader by which it can be checked. Errors about `choice` are those of
-    `Scorer.load`.
+    although nothing travels with the reader by which it can be checked.
 
     Raises:
-        ConfigError: There is no such limit of PSR, or the engine does not show what a reader reads.
-        ArtifactError: The engine does not read what was read when the reader was exported.
+        ConfigError: There is no such limit of PSR, the engine does not show what a reader reads; or as `Scorer.load`.
+        ArtifactError: The engine does not read what was read when the reader was exported; or as `Scorer.load`.
     """
     engine = engine or ("vllm" if find_spec("vllm") else "transformers")
     limit = None if abstain_before in (None, _THRESHOLD) else _probability(abstain_before)
     chosen = ChosenReaders.load(choice)
-    opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
-    answers = [] if chosen.source.bundle is None else stored.read(chosen.source.bundle)
-    if engine == "vllm":
-        _check_shown(chosen.readers.by_method.values())
-        if not answers and not unchecked:
-            raise ConfigError(
-                "no stored answers travel with this reader, by which vLLM could be checked. Serve a bundle that this"
-                " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
-                " reply will."
-            )
-        opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
     if abstain_before is not None and chosen.needs.divider is not None:
         raise ConfigError(
             f"--abstain-before {abstain_before}: the reader judges claims, and has no PSR of a report before it is"
             " written. Leave it out."
         )
     if abstain_before == _THRESHOLD:
-        limit = _psr_threshold(chosen)
+        limit = _threshold_of_psr(chosen.psr_threshold)
+    opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
+    if engine == "vllm":
+        _check_shown(chosen.by_method.values())
+        opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
+    answers = stored.read(chosen.files.stored()) if chosen.files.stored else []
+    if engine == "vllm" and not answers and not unchecked:
+        raise ConfigError(
+            "no stored answers travel with this reader, by which vLLM could be checked. Serve a bundle that this"
+            " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
+            " reply will."
+        )
     loaded: LoadedScorer[ServingActor] = chosen.with_actor(opens)
     if answers:
         say(f"dualread serve: {check(loaded, answers)}")
@@ -90,17 +89,14 @@ def _probability(text: str) -> float:
     raise ConfigError(f"--abstain-before {text}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
 
 
-def _psr_threshold(chosen: ChosenReaders) -> float:
-    """Return the threshold of the method psr that travels with the readers."""
-    of_psr = [threshold for threshold in chosen.source.thresholds if threshold.method == _PSR]
-    threshold = deciding(of_psr, chosen.choice.target_risk_percent, certified=chosen.choice.certified)
-    if threshold is None or threshold.value is None:
-        why = "no threshold of the method psr travels with the reader" if threshold is None else threshold.reason
-        raise ConfigError(
-            f"--abstain-before {_THRESHOLD}: {why}. Give a number from 0 to 1, or a bundle that was exported with"
-            " `--methods psr`."
-        )
-    return threshold.value
+def _threshold_of_psr(threshold: Threshold | None) -> float:
+    if threshold is not None and threshold.value is not None:
+        return threshold.value
+    why = "no threshold of the method psr travels with the reader" if threshold is None else threshold.reason
+    raise ConfigError(
+        f"--abstain-before {_THRESHOLD}: {why}. Give a number from 0 to 1, or a bundle that was exported with"
+        " `--methods psr`."
+    )
 
 
 def _check_shown(readers: Iterable[ScoringReader]) -> None:

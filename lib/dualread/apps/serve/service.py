@@ -119,10 +119,8 @@ class AnsweringService:
         self.loaded, self._broken = loaded, None
         self._actor, self._limit = loaded.actor, abstain_below
         self.requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
-        divider = loaded.needs.divider
-        if divider is not None and not loaded.readers.known_early(loaded.actor.config.hidden_size):
-            divider = None
-        self._divider = divider  # of reports whose claims are told before their end
+        # Of reports whose claims are told before their end.
+        self._divider = loaded.needs.divider if loaded.known_early else None
         self._progress = time.monotonic()
         self._inbox: queue.SimpleQueue[tuple[str, _PendingRequest | None] | None] = queue.SimpleQueue()
         self._running: dict[str, _PendingRequest] = {}

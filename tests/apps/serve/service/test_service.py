@@ -84,7 +84,9 @@ def service():
         before_answer=lambda states: [None] * len(states),
     )
     needs = ActorNeeds(requirements=required)
-    made = module.AnsweringService(SimpleNamespace(actor=Actor(), readers=readers, needs=needs, notes=()))
+    made = module.AnsweringService(
+        SimpleNamespace(actor=Actor(), readers=readers, needs=needs, notes=(), known_early=False)
+    )
     yield made
     made.close()
 
