@@ -1,11 +1,13 @@
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row
 from dualread.data.questions.audit import refuse_broken
-from dualread.data.questions.build import build, image_identities
+from dualread.data.questions.build import build, digest, image_identities
 from dualread.data.questions.pictures import ImageFile
 from dualread.errors import DataError
 
@@ -145,3 +147,41 @@ def test_rows_that_no_prompt_can_ask_or_no_answer_can_match_are_refused():
     ]
     ten = _row(1, options=tuple(map(str, range(10))), reference_answers=("9",))
     refuse_broken(_loaded(_row(0, options=four[:2], reference_answers=("the Lung.", "right lung")), ten), {})
+
+
+MANIFEST = pl.DataFrame(
+    {
+        "sample_id": ["a", "b"],
+        "reference_answers": [["é"], []],
+        "modality": ["ct", None],
+        "image_id": ["i", "i"],
+        "cluster_id": ["i", "j"],
+        "patient_id": [None, "p"],
+        "image_files": [["images/ab.png"], ["images/cd.png"]],
+        "image_roles": pl.Series([[], []], dtype=pl.List(pl.String)),
+        "pixel_sha256s": [["p1"], ["p2"]],
+    }
+)
+
+
+def test_the_digest_is_that_of_the_rows_as_json():
+    lines = (
+        '{"image_file":"images/ab.png","image_id":"i","image_sha256":"ab","modality":"ct","pixel_sha256":"p1",'
+        '"reference_answers":["é"],"sample_id":"a"}\n'
+        '{"cluster_id":"j","image_file":"images/cd.png","image_id":"i","image_sha256":"cd","modality":null,'
+        '"patient_id":"p","pixel_sha256":"p2","reference_answers":[],"sample_id":"b"}\n'
+    )
+    assert digest(MANIFEST) == hashlib.sha256(lines.encode()).hexdigest()
+
+
+def test_the_digest_of_several_images_has_their_lists():
+    several = MANIFEST.head(1).with_columns(
+        image_files=pl.lit(["images/ab.png", "images/cd.png"]),
+        image_roles=pl.lit(["prior", "current"]),
+        pixel_sha256s=pl.lit(["p1", "p2"]),
+    )
+    line = (
+        '{"image_files":["images/ab.png","images/cd.png"],"image_id":"i","image_roles":["prior","current"],'
+        '"modality":"ct","pixel_sha256s":["p1","p2"],"reference_answers":["é"],"sample_id":"a"}\n'
+    )
+    assert digest(several) == hashlib.sha256(line.encode()).hexdigest()

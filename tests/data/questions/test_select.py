@@ -6,28 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row
+from dualread.data.datasets.base import AuditStep, Loaded, Picture
 from dualread.data.questions.select import select
 from dualread.errors import DataError
 from dualread.schema.data import Select
+from tests.data.questions import test_build as build
 
 FILE = Path("/official/test.json")
 LANGUAGE = AuditStep(step="language", kept=4, dropped=2, reason="r")
 
 
 def _row(number, answer_type="open", picture=None):
-    return Row(
-        official_id=f"q{number}",
-        question="What?",
-        reference_answers=("CT",),
-        answer_type=answer_type,
-        content_family=None,
-        options=(),
-        modality=None,
-        location=None,
-        images=(Picture(f"{picture or number}".encode(), f"i{number}"),),
-        source_row=number,
-    )
+    shown = Picture(f"{picture or number}".encode(), f"i{number}")
+    return build._row(number, official_id=f"q{number}", answer_type=answer_type, images=(shown,))
 
 
 def _select(rows, rule, seed=0, picture_of=lambda row: row.images[0].source):
