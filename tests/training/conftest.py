@@ -81,6 +81,23 @@ def steps(monkeypatch):
     return found
 
 
+@pytest.fixture
+def calls(monkeypatch):
+    """Return a function that notes the calls of a function: what it is given, and what it makes of it."""
+
+    def note(owner, name):
+        found, right = [], getattr(owner, name)
+
+        def noted(*given, **named):
+            found.append(types.SimpleNamespace(given=given, made=right(*given, **named)))
+            return found[-1].made
+
+        monkeypatch.setattr(owner, name, noted)
+        return found
+
+    return note
+
+
 COMPLETION_TYPE = 0  # the token type of a completion in both families
 
 

@@ -9,6 +9,9 @@ import pytest
 import torch
 from tests.architectures import both
 from tests.tiny import MODEL, image
+from tests.training.conftest import LENGTH
+from tests.training.test_resume import Killed, dying
+from trl.trainer.grpo_trainer import GRPOTrainer
 
 from dualread.errors import ConfigError
 from dualread.models import own_pass
@@ -52,25 +55,17 @@ def test_what_is_no_linear_layer_is_refused_with_those_that_are(job):
         grpo.train(job("actor", lora={**LORA, "targets": ["q_prj"]}))
 
 
-def test_the_reference_of_the_penalty_is_the_base_and_there_is_no_second_model(tiny, answered, monkeypatch):
-    from trl.trainer import grpo_trainer
-
+def test_the_reference_of_the_penalty_is_the_base_and_there_is_no_second_model(tiny, answered, calls):
     make, _ = answered
-    step, seen = grpo_trainer.GRPOTrainer._compute_loss, []
-
-    def record(self, model, inputs):
-        seen.append((self.ref_model, inputs))
-        return step(self, model, inputs)
-
-    monkeypatch.setattr(grpo_trainer.GRPOTrainer, "_compute_loss", record)
+    losses = calls(GRPOTrainer, "_compute_loss")
     log = pl.DataFrame(grpo.train(make("actor", reward=rlvr, kl_coefficient=1.0, learning_rate=0.02, lora=LORA)))
     kl = log.filter(pl.col("name") == "kl")["value"]
     assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy still equals the base
     assert kl[1] > 1e-3  # and differs from it after a step
-    assert all(reference is None for reference, _ in seen)
+    assert all(loss.given[0].ref_model is None for loss in losses)
     # The base has not moved: its log-probabilities are those of the checkpoint before the training.
     base, encoder = tiny.load()
-    inputs = seen[-1][1]
+    inputs = losses[-1].given[2]
     asked = [encoder.inputs(question.text, [image(k)]) for k, question in enumerate(make("actor").questions)]
     for i, reference in enumerate(inputs["ref_per_token_logps"]):
         ids = inputs["completion_ids"][i][inputs["completion_mask"][i].bool()].tolist()
@@ -111,40 +106,22 @@ def test_every_algorithm_trains_an_adapter(tiny, answered, algorithm, reward, se
     assert moved(tiny, make("actor").out)
 
 
-def test_in_bfloat16_the_base_stays_in_bfloat16_and_the_adapter_is_float32(tiny, job, monkeypatch):
-    from trl.trainer import grpo_trainer
-
-    seen, step = {}, grpo_trainer.GRPOTrainer.training_step
-
-    def record(self, *arguments):
-        seen.update({name: weight.dtype for name, weight in self.model.named_parameters()})
-        return step(self, *arguments)
-
-    monkeypatch.setattr(grpo_trainer.GRPOTrainer, "training_step", record)
+def test_in_bfloat16_the_base_stays_in_bfloat16_and_the_adapter_is_float32(job, calls):
+    steps = calls(GRPOTrainer, "training_step")
     rounded = {**MODEL, "dtype": "bfloat16"}
     grpo.train(dataclasses.replace(job("actor", lora=LORA, steps=1), backbone_settings=rounded))
-    assert {dtype for name, dtype in seen.items() if ".lora_" in name} == {torch.float32}
-    assert {dtype for name, dtype in seen.items() if ".lora_" not in name} == {torch.bfloat16}
+    dtypes = {(".lora_" in name, weight.dtype) for name, weight in steps[0].given[0].model.named_parameters()}
+    assert dtypes == {(True, torch.float32), (False, torch.bfloat16)}
     assert load(job("actor").out, {**MODEL, "dtype": "auto"}).dtype == torch.bfloat16
 
 
-def test_a_killed_training_resumes_with_the_same_weights(job, tmp_path, monkeypatch):
-    from trl.trainer import grpo_trainer
-
-    grpo.train(job("whole", lora=LORA, save_every=1, steps=2))
-    step = grpo_trainer.GRPOTrainer.training_step
-
-    def killed(self, *arguments):
-        if self.state.global_step == 1:
-            raise KeyboardInterrupt
-        return step(self, *arguments)
-
-    settings = {"lora": LORA, "save_every": 1, "steps": 2, "checkpoints": tmp_path / "kept"}
-    with monkeypatch.context() as patch:
-        patch.setattr(grpo_trainer.GRPOTrainer, "training_step", killed)
-        with pytest.raises(KeyboardInterrupt):
-            grpo.train(job("resumed", **settings))
-    log = pl.DataFrame(grpo.train(job("resumed", **settings)))
+def test_a_killed_training_resumes_with_the_same_weights(job, tmp_path):
+    settings = {"lora": LORA, "save_every": 1, "steps": 2}
+    grpo.train(job("whole", **settings))
+    kept = settings | {"checkpoints": tmp_path / "kept"}
+    with pytest.raises(Killed):
+        grpo.train(job("resumed", reward=dying(LENGTH, 1), **kept))
+    log = pl.DataFrame(grpo.train(job("resumed", **kept)))
     assert log["step"].unique().sort().to_list() == [1, 2]
     whole, resumed = ((job(name).out / "model.safetensors").read_bytes() for name in ("whole", "resumed"))
     assert whole == resumed

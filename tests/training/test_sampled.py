@@ -136,21 +136,14 @@ def test_the_bound_is_rounding_by_hand():
         check(RATIO * 0.01 + 0.001, 10, 0.01, 7)
 
 
-def test_in_bfloat16_the_bound_is_what_weights_and_states_in_bfloat16_change(sampled, monkeypatch):
-    bounds, right = [], _rollouts.check
-
-    def noted(difference, tokens, rounding, step):
-        bounds.append((difference, rounding))
-        right(difference, tokens, rounding, step)
-
-    monkeypatch.setattr(_rollouts, "check", noted)
+def test_in_bfloat16_the_bound_is_what_weights_and_states_in_bfloat16_change(sampled, calls):
+    checks, weights = calls(_rollouts, "check"), calls(_rollouts, "merged_weights")
     job, _ = sampled()
-    weights = []
-    monkeypatch.setattr(_rollouts, "merged_weights", lambda model: weights.append(model) or model.state_dict().items())
     grpo.train(dataclasses.replace(job, backbone_settings={**MODEL, "dtype": "bfloat16"}))
-    assert len(bounds) == 3
+    assert len(checks) == 3
+    bounds = [(difference, rounding) for difference, _, rounding, _ in (check.given for check in checks)]
     assert all(1e-5 < difference < FLOAT32 + RATIO * rounding < 0.1 for difference, rounding in bounds)
-    assert weights[0].dtype == torch.float32  # the weights are not left in bfloat16
+    assert weights[0].given[0].dtype == torch.float32  # the weights are not left in bfloat16
 
 
 def test_weights_come_back_as_they_were(tiny):

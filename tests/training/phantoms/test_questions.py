@@ -1,11 +1,8 @@
 from dataclasses import replace
 
-import numpy as np
-import pytest
-
-from dualread.grading.canonical import canonical, question_key
+from dualread.grading.canonical import question_key
 from dualread.training.phantoms.questions import ask, findings
-from dualread.training.phantoms.scene import Scene, sample_scene
+from dualread.training.phantoms.scene import Scene
 
 SCENE = Scene(
     modality="mri",
@@ -17,12 +14,6 @@ SCENE = Scene(
     lesion_color="white",
     lesion_position="lower left",
 )
-
-
-@pytest.fixture(scope="module")
-def scenes():
-    rng = np.random.default_rng(0)
-    return [sample_scene(rng) for _ in range(300)]
 
 
 def _answers(scene):
@@ -62,21 +53,3 @@ def test_without_a_lesion_the_lesion_fields_say_nothing():
     assert answers["what kind of lesion is in this image"] == "none"
     assert answers["how many lesions are in this image"] == "0"
     assert answers["is the lesion on the left side"] == "no"
-
-
-def test_wrong_answers_and_options(scenes):
-    positions = []
-    for scene in scenes:
-        for question in ask(scene):
-            forms = [canonical(a) for a in (question.answer, *question.wrong_answers)]
-            assert len(set(forms)) == len(forms) >= 2
-            assert "" not in forms
-            if question.answer_type == "open":
-                assert len(question.options) == 4
-                assert set(question.options) <= {question.answer, *question.wrong_answers}
-                positions.append(question.options.index(question.answer))
-            else:
-                assert question.options == ()
-    # 3000 questions: the answer is in each of the four places about 750 times. The bounds are wide, because the places
-    # are not independent: equal scenes have equal places.
-    assert all(600 < positions.count(place) < 900 for place in range(4))

@@ -20,9 +20,8 @@ from dualread.data.datasets.base import load
 from dualread.data.images import open_image
 from dualread.grading.canonical import canonical, question_key
 from dualread.models.prompts import shows_options
-from dualread.schema.base import NoSpec
 from dualread.schema.data import PairDonorsSpec
-from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
+from dualread.stages import build_manifest, draw_phantom, pair_donors
 from dualread.training.phantoms import reports
 from dualread.training.phantoms.questions import SceneQuestion, ask
 from dualread.training.phantoms.scene import Style
@@ -257,11 +256,3 @@ def test_donor_pairs_exist_where_the_paper_has_them(name, tmp_path):
         PairDonorsSpec(dataset="slake", split="test", match_on=[]), {"manifest": manifest}, tmp_path / "pairs"
     )
     assert pl.read_parquet(tmp_path / "pairs" / "pairs.parquet").height > 10
-
-
-def test_the_twins_of_vqa_rad_and_vqa_med_are_reported(tmp_path):
-    manifests = _manifests(tmp_path, ["vqa_rad", "vqa_med_2019"])
-    (tmp_path / "leakage").mkdir()
-    check_leakage.compute(NoSpec(), manifests, tmp_path / "leakage")
-    shared = pl.read_parquet(tmp_path / "leakage" / "leakage.parquet")
-    assert shared.filter(role="ood", other_role="ood")["n_images"].item() == 4
