@@ -12,12 +12,13 @@ from tests.architectures import one_architecture as pytest_generate_tests  # noq
 from tests.tiny import GRPO, MODEL, image
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from dualread import plugins
 from dualread.models import prompts
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.schema.recorded import Facts
 from dualread.stages import build_manifest, draw_phantom
-from dualread.training import _grpo_trainer, dcpo, grpo, state_signal, vl_calibration
+from dualread.training import _grpo_trainer, dcpo, grpo, rewards, rollouts, state_signal, vl_calibration
 from dualread.training.job import Assignment, Job
 
 
@@ -164,6 +165,57 @@ def module(tmp_path, monkeypatch):
 
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     return write
+
+
+# Rewards that differ within groups, so that there are gradients; one process may be killed in a step.
+RECORDER = """
+import json, os, signal
+from pathlib import Path
+
+from dualread.training.rewards.dcpo import CONTRACT
+
+_OUT, _CALLS = Path(__file__).parent, []
+
+def _record(name, values):
+    with (_OUT / f"{name}-{os.environ.get('RANK')}").open("a") as file:
+        file.write(json.dumps(values) + "\\n")
+
+def reward(found, *, sample_id, **columns):
+    _record("asked", sample_id)
+    _CALLS.append(sample_id)
+    if (_OUT / "kill").exists() and os.environ["RANK"] == "1" and len(_CALLS) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [float(len(verdict.completion)) for verdict in found]
+
+def calibration_reward(found, *, groups, gamma):
+    _record("groups", groups)
+    return [-float(len(verdict.completion)) for verdict in found]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where a reward plugin and further plugins are, and what processes tell."""
+    (folder := tmp_path / "told").mkdir()
+    (folder / "recorder.py").write_text(RECORDER)
+    for family in (rewards, rollouts):
+        family.__path__.append(str(folder))
+    plugins.known.cache_clear()  # another test may have looked which there are
+    yield folder
+    for family in (rewards, rollouts):
+        family.__path__.remove(str(folder))
+    plugins.known.cache_clear()
+
+
+@pytest.fixture
+def trainer(module, folder):
+    """Return a function that writes a module for workers that train with the plugins of `folder`."""
+    paths = "".join(
+        f"import dualread.training.{family}\ndualread.training.{family}.__path__.append({str(folder)!r})\n"
+        for family in ("rewards", "rollouts")
+    )
+    ends = "\nfrom dualread.training import worker\nsys.exit(worker.main(sys.argv[1:]))\n"
+    return lambda more="": module(paths + more + ends)
 
 
 @pytest.fixture

@@ -106,11 +106,16 @@ def test_every_algorithm_trains_an_adapter(tiny, answered, algorithm, reward, se
     assert moved(tiny, make("actor").out)
 
 
-def test_in_bfloat16_the_base_stays_in_bfloat16_and_the_adapter_is_float32(job, calls):
-    steps = calls(GRPOTrainer, "training_step")
+def test_in_bfloat16_the_base_stays_in_bfloat16_and_the_adapter_is_float32(job, monkeypatch):
+    dtypes, step = set(), GRPOTrainer.training_step
+
+    def record(self, *arguments):
+        dtypes.update((".lora_" in name, weight.dtype) for name, weight in self.model.named_parameters())
+        return step(self, *arguments)
+
+    monkeypatch.setattr(GRPOTrainer, "training_step", record)
     rounded = {**MODEL, "dtype": "bfloat16"}
     grpo.train(dataclasses.replace(job("actor", lora=LORA, steps=1), backbone_settings=rounded))
-    dtypes = {(".lora_" in name, weight.dtype) for name, weight in steps[0].given[0].model.named_parameters()}
     assert dtypes == {(True, torch.float32), (False, torch.bfloat16)}
     assert load(job("actor").out, {**MODEL, "dtype": "auto"}).dtype == torch.bfloat16
 

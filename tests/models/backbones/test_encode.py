@@ -83,14 +83,6 @@ def test_a_processor_that_changes_an_image_beside_a_text_makes_every_prompt(tiny
         assert torch.equal(ours.image["pixel_values"], encoder.inputs("?", [image(k)])["pixel_values"])
 
 
-def test_a_missing_image_is_named(tiny, tmp_path):
-    _, encoder = tiny.load()
-    with pytest.raises(
-        DataError, match=r"gone\.png: no such image file; it cannot be read \(No such file or directory\)"
-    ):
-        encoder.prompt("?", images=[tmp_path / "gone.png"], row="1")
-
-
 def test_an_image_that_the_processor_refuses_is_named_with_its_reason(tiny, monkeypatch):
     def refuse(*arguments, **named):
         raise ValueError("absolute aspect ratio must be smaller than 200, got 450.0")

@@ -59,16 +59,14 @@ def test_greedy_against_a_literal_loop(tiny, requests_):
 
 
 @both
-@pytest.mark.parametrize("sampling", [GREEDY, changed(GREEDY, temperature=2.0, top_p=0.9)], ids=["greedy", "sampled"])
-def test_the_replay_reproduces_the_generation(tiny, requests_, sampling):
+def test_the_replay_reproduces_samples(tiny, requests_):
     """Temperature, top-p and forbidden ids change which ids are chosen, but not the log-probabilities of them."""
     opened = engine(tiny)
-    completions = [c for [c] in opened.answer(requests_, sampling)]
+    completions = [c for [c] in opened.answer(requests_, changed(GREEDY, temperature=2.0, top_p=0.9))]
     prompts = [opened.encoder.prompt(r.text, images=r.images, row=r.row) for r in requests_]
     replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], ReadSpec(kappa=0.1))
     for completion, got in zip(completions, replayed, strict=True):
         np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
-        assert sampling is not GREEDY or got.argmax_gap.max() < 1e-4
 
 
 def test_samples_depend_on_the_seed_and_never_hold_forbidden_ids(tiny, requests_):
@@ -98,16 +96,6 @@ def test_loglikelihoods_against_direct_forward_passes(tiny, requests_):
         for ids, log_prob in zip(of_request, found.values, strict=True):
             own = direct(opened, prompt, [*request.prefix, *ids])[len(request.prefix) :]
             assert log_prob == pytest.approx(own.sum(), abs=1e-4)
-
-
-def test_probabilities_of_all_next_ids_sum_to_one(tiny, requests_):
-    """Directly after the prompt, and after a first id."""
-    opened = engine(tiny)
-    size = opened.model.get_input_embeddings().num_embeddings
-    [first] = opened.loglikelihoods(requests_[:1], [[[i] for i in range(size)]])
-    [second] = opened.loglikelihoods(requests_[:1], [[[11, i] for i in range(size)]])
-    assert np.logaddexp.reduce(first.values) == pytest.approx(0.0, abs=1e-6)
-    assert np.logaddexp.reduce(second.values) == pytest.approx(first.values[11], abs=1e-5)
 
 
 @both
