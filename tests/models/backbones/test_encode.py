@@ -20,21 +20,6 @@ def test_the_digest_of_a_prompt_by_hand():
     assert prompt_sha256([1, 70_000]) == prompt_sha256((1, 70_000)) == by_hand
 
 
-@both
-def test_a_prompt_equals_the_processors_encoding_of_one_user_turn(tiny):
-    _, encoder = tiny.load()
-    text, picture = ask("What is the size of the lesion?"), image(0)
-    ours = encoder.prompt(text, images=[picture], row="1")
-    message = {"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": text}]}
-    theirs = encoder.processor.apply_chat_template(
-        [message], tokenize=True, return_dict=True, add_generation_prompt=True, return_tensors="pt"
-    )
-    assert theirs["input_ids"][0].tolist() == list(ours.token_ids)
-    assert torch.equal(theirs["pixel_values"], ours.image["pixel_values"])
-    [name] = ours.types
-    assert torch.equal(theirs[name], encoder.batch([ours])[name])
-
-
 def test_an_image_is_identified_by_its_content_and_not_by_its_path(tiny, tmp_path):
     _, encoder = tiny.load()
     path, copy = tmp_path / "0.png", tmp_path / "1.png"
