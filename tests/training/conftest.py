@@ -6,26 +6,18 @@ import types
 
 import pytest
 import torch
-from tests import specs
+from tests import jobs, specs
 from tests import tiny as builder
 from tests.architectures import one_architecture as pytest_generate_tests  # noqa: F401
-from tests.tiny import GRPO, MODEL, image
+from tests.hospital import table_of
+from tests.jobs import by_length
+from tests.tiny import GRPO, MODEL
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from dualread import plugins
-from dualread.models import prompts
 from dualread.models.backbones.processor import load_processor
-from dualread.models.conditions import Asked
-from dualread.schema.recorded import Facts
-from dualread.stages import build_manifest, draw_phantom
 from dualread.training import _grpo_trainer, dcpo, grpo, rewards, rollouts, state_signal, vl_calibration
-from dualread.training.job import Assignment, Job
-
-
-def by_length(found, **columns):
-    """Return rewards that differ within every group, so that gradients are not zero."""
-    return [float(len(verdict.completion)) for verdict in found]
-
+from dualread.training.job import Assignment
 
 LENGTH = types.SimpleNamespace(
     CONTRACT="single",
@@ -123,33 +115,13 @@ def _settings(given):
 @pytest.fixture
 def job(tiny, tmp_path):
     """Return a function that makes a job of three questions, which writes to tmp_path / name."""
-    for i in range(3):
-        image(i).save(tmp_path / f"{i}.png")
 
     def make(name, *, seed=1, reward=LENGTH, prompt="shared", checkpoints=None, before=(), **settings):
-        questions = [
-            Asked(
-                sample_id=str(i),
-                text=prompts.render(prompt, question=q),
-                image_files=[f"{i}.png"],
-                image_id=str(i),
-                before=before,
-            )
-            for i, q in enumerate(["Is this a CT scan?", "What is the size of the lesion?", "Where?"])
-        ]
-        return Job(
-            checkpoint=tiny.checkpoint,
-            facts=Facts(),
-            questions=questions,
-            references=[["yes"], ["large"], ["left"]],
-            images=tmp_path,
-            backbone_settings=MODEL,
-            reward=reward,
+        return jobs.job(
+            *(tmp_path, tiny.checkpoint, ["Is this a CT scan?", "What is the size of the lesion?", "Where?"]),
+            **{"prompt": prompt, "before": before, "seed": seed, "reward": reward, "checkpoints": checkpoints},
             settings=_settings(GRPO | settings),
-            seed=seed,
             out=tmp_path / name,
-            scratch=tmp_path / "scratch",
-            checkpoints=checkpoints,
         )
 
     return make
@@ -222,21 +194,16 @@ def trainer(module, folder):
 def assignment(tmp_path):
     """An untrained checkpoint and the questions of three phantoms; steps of three prompts with two completions each."""
     builder.build("qwen3_vl", tmp_path / "checkpoint")
-    images = {"train": 3, "validation": 1, "test": 1}
-    phantom = specs.phantom(seed=1, images=images, questions_per_image=4)
-    for folder in ("phantom", "manifest", "scratch"):
-        (tmp_path / folder).mkdir()
-    draw_phantom.compute(phantom, {}, tmp_path / "phantom")
-    build_manifest.compute(
-        specs.manifest(split="train", roles="fit"), {"source": tmp_path / "phantom"}, tmp_path / "manifest"
-    )
+    phantom = specs.phantom(seed=1, images={"train": 3, "validation": 1, "test": 1}, questions_per_image=4)
+    manifest = table_of(tmp_path, phantom, specs.manifest(split="train", roles="fit"))
+    (tmp_path / "scratch").mkdir()
     settings = {"steps": 3, "prompts_per_step": 3, "completions_per_pass": 3, "gamma": 0.5, "save_every": 1}
     return Assignment(
         spec=specs.training("dcpo", "recorder", **settings),
         checkpoint=tmp_path / "checkpoint",
         facts=specs.facts() / "facts.json",
-        manifest=tmp_path / "manifest" / "manifest.parquet",
-        images=tmp_path / "manifest",
+        manifest=manifest / "manifest.parquet",
+        images=manifest,
         out=tmp_path / "out",
         scratch=tmp_path / "scratch",
         checkpoints=None,
