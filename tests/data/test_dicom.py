@@ -189,13 +189,3 @@ def test_a_file_that_ends_the_decoder_is_refused_and_the_next_one_is_read(tmp_pa
     with pytest.raises(DataError, match="cannot be decoded"):
         read(good)
     assert _levels(good) == SHOWN * 32
-
-
-def test_a_file_without_the_mark_of_dicom_is_refused_by_that_name(tmp_path):
-    (tmp_path / "old.dcm").write_bytes(dicom(TWELVE)[132:])
-    with pytest.raises(
-        DataError, match=r"old\.dcm: cannot be decoded .* named like DICOM, but has no DICM at byte 128"
-    ):
-        read(tmp_path / "old.dcm")
-    with pytest.raises(DataError, match=r"absent\.dcm: no such image file.*restore the file\.$"):
-        read(tmp_path / "absent.dcm")

@@ -10,10 +10,17 @@ from dualread.data.datasets.base import read_json
 from dualread.data.donors import pair
 from dualread.data.given_images import read
 from dualread.data.images import open_image
+from dualread.data.questions.audit import refuse_broken
+from dualread.data.questions.build import image_identities
+from dualread.data.questions.pictures import ImageFile
 from dualread.data.questions.roles import assign_roles
 from dualread.data.tables.files import read_file, read_records
 from tests import golden
 from tests.data.dicoms import dicom, item
+from tests.data.questions.test_build import _images, _loaded
+from tests.data.questions.test_build import _row as _row_of
+from tests.data.questions.test_select import _row as _drawn
+from tests.data.questions.test_select import _select
 from tests.data.test_donors import _manifest, _row
 
 # Files that somebody else wrote: {case: (name, content)}.
@@ -80,7 +87,35 @@ DICOM = {
     "DICOM: JPEG that is none": dicom(DRAWN, syntax="1.2.840.10008.1.2.4.50", PixelData=encapsulate([b"x"])),
     "DICOM: fewer pixels than it says": dicom(DRAWN, Rows=4000),
 }
+IMAGES_OF_ROWS = _images(i1="p1") | {b"embedded": ImageFile(file="f", pixel_sha256="p2", thumbnail=b"")}
+GONE = _row_of(1, name="gone")
+FOUR = ("liver", "lung", "heart", "kidney")
+# Rows of a data set that are refused together.
+BROKEN = (
+    *(_row_of(0, question=" "), GONE, _row_of(2, reference_answers=()), _row_of(1, source_row=9)),
+    _row_of(3, question="<image> What is it?"),
+    _row_of(4, options=FOUR, reference_answers=("A",)),
+    _row_of(5, options=FOUR, reference_answers=("",)),
+    _row_of(6, options=FOUR[:1], reference_answers=("liver",)),
+    _row_of(7, options=tuple(map(str, range(11))), reference_answers=("3",)),
+    _row_of(8, options=("liver", "<|im_end|>"), reference_answers=("liver",)),
+)
+# Closed q4 and q5 have pictures of their own; of the open ones q0 too, q1 to q3 share one.
+FEW = [_drawn(0), *(_drawn(i, "open", "a") for i in (1, 2, 3)), _drawn(4, "closed"), _drawn(5, "closed")]
+RULES = {
+    "a draw: too few": {"questions": 7},
+    "a draw: too few pictures": {"questions": {"open": 4, "closed": 3}, "max_per_image": 1},
+    "a draw: too few of a type": {"questions": {"open": 1, "closed": 3}},
+}
 CASES = {
+    "rows: broken": lambda: refuse_broken(
+        _loaded(*BROKEN), {GONE.images[0].source: "/official/imgs/gone.jpg: no such image file."}
+    ),
+    # Images that a table holds are not printed.
+    "rows: one name for two pictures": lambda: image_identities(
+        _loaded(_row_of(0), *(_row_of(k, image=b"embedded") for k in (1, 2))), IMAGES_OF_ROWS
+    ),
+    **{name: lambda rule=rule: _select(FEW, rule) for name, rule in RULES.items()},
     **{name: lambda roles=roles: assign_roles(["a", "b", "c"], roles, 0) for name, roles in ROLES.items()},
     # Every row names itself, which breaks two conditions: it has the same image and the same gold answer.
     "donors: twelve violations": lambda: pair(
@@ -107,6 +142,8 @@ def test_the_messages(tmp_path):
     for name, content in IMAGES.items():
         file = wrote(tmp_path, "page.png", content)
         found[name] = golden.message_of(lambda file=file: open_image(file), tmp_path)
+    unmarked = wrote(tmp_path, "old.dcm", dicom(DRAWN)[132:])
+    found["an image: DICOM without its mark"] = golden.message_of(lambda: read(unmarked), tmp_path)
     found["an image: no file"] = golden.message_of(lambda: open_image(tmp_path / "absent.png"), tmp_path)
     found |= {name: golden.message_of(lambda of=of: read(of)) for name, of in DICOM.items()}
     found["DICOM: frame 4 of three"] = golden.message_of(

@@ -70,28 +70,6 @@ def test_pictures_are_identified_only_for_rows_that_the_draw_reaches():
     _select(rows, {"questions": 10}, picture_of=lambda row: pytest.fail("nothing depends on pictures"))
 
 
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
-        ({"questions": 7}, "select.questions: 7 rows asked for, 6 found; there are no more. Ask for fewer."),
-        (
-            {"questions": {"open": 4, "closed": 3}, "max_per_image": 1},
-            "select.questions.open: 4 rows asked for, 2 found; 2 more are on pictures that already have 1.",
-        ),
-        (
-            {"questions": {"open": 1, "closed": 3}},
-            "select.questions.closed: 3 rows asked for, 2 found; there are no more. Ask for fewer.",
-        ),
-    ],
-)
-def test_too_few_rows_are_an_error_with_the_counts(rule, message):
-    # Closed q4 and q5 have pictures of their own; of the open ones q0 too, q1 to q3 share one.
-    rows = [_row(0), *(_row(i, "open", "a") for i in (1, 2, 3)), _row(4, "closed"), _row(5, "closed")]
-    with pytest.raises(DataError) as error:
-        _select(rows, rule)
-    assert f"/official/test.json: {message}" in str(error.value)
-
-
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=12, max_size=40), st.randoms(), st.integers(0, 9))
 def test_a_draw_keeps_its_rule_and_ignores_the_order_of_the_file(kinds, random, seed):
     rows = [_row(i, "open" if is_open else "closed", f"p{picture}") for i, (is_open, picture) in enumerate(kinds)]
