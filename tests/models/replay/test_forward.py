@@ -21,6 +21,7 @@ from dualread.models.replay.forward import (
     vectors_of,
 )
 from dualread.models.replay.positions import Positions
+from dualread.models.replay.replayed import stacked_optional
 
 
 def completion(encoder, text):
@@ -76,6 +77,12 @@ def test_against_one_row_at_a_time_with_all_layers(scene):
         entropies = torch.distributions.Categorical(logits=out.logits[0, n - 1 : -1].double()).entropy()
         np.testing.assert_allclose(got.token_entropies, entropies.numpy(), atol=2e-5)
         assert got.n_image_tokens == len(image_states)
+    padded = stacked_optional(fast, "token_entropies")
+    assert padded.dtype == np.float32
+    for row, got in zip(padded, fast, strict=True):
+        n = len(got.token_entropies)
+        np.testing.assert_array_equal(row[:n], got.token_entropies.astype(np.float32))
+        assert np.isnan(row[n:]).all()
 
 
 def test_vectors_of_bfloat16_states_are_those_of_the_same_states_in_float32():
