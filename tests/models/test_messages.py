@@ -126,6 +126,8 @@ CASES = {
     # rounding .25 nats, and 3 * .25 + .0001 is the bound
     "a trainer of another model": trained(-1.76),
     "a trainer of no number": trained(np.nan),
+    # 3 * .01 + .0001 is the bound
+    "rollouts that differ by rounding": partial(_rollouts.check, 0.03, 10, 0.01, 7),
     "rollouts of another model": partial(_rollouts.check, 0.031, 10, 0.01, 7),
 }
 
