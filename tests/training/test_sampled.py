@@ -179,34 +179,22 @@ def test_where_all_completions_are_cut_and_masked_there_is_nothing_to_compare(sa
     assert set(of(grpo.train(job), "gradient_norm")) == {0.0}
 
 
-def likeliest(n):
-    """Faults of one that draws from the n likeliest ids alone, in steps of three groups of four."""
-    return {"likeliest": n}, {"prompts_per_step": 3, "group_size": 4, "completions_per_pass": 12}
-
-
-def copying(seeded):
-    return {"seeded": seeded}, {"prompts_per_step": 3, "completions_per_pass": 6, "learning_rate": 1e-12}
-
-
-def giving(cut):
-    """Faults of one that gives back other ids than were drawn; none is a stop token."""
-    return {"cut": cut}, {}
-
-
-OF_ONE = "in step 1, completion 1 of 4"
+OF_ONE, FEW = "in step 1, completion 1 of 4", {"prompts_per_step": 3, "completions_per_pass": 6, "learning_rate": 1e-12}
+MANY = {"prompts_per_step": 3, "group_size": 4, "completions_per_pass": 12}
 # By what an engine does: its faults, settings of the training, and what the training says.
 FAULTS = {
     "draws at another temperature": ({"told": {"temperature": 0.7}}, {}, "in step 1, .* temperature: "),
     "draws by another seed": ({"told": {"seed": 1}}, {}, "in step 1, .* seed: "),
     "draws from few ids": ({"told": {"top_k": 5}}, {}, "in step 1, .* top_k: "),
-    "cuts": (*giving(lambda ids, log_probs: (ids[:3], log_probs[:3])), OF_ONE),
-    "goes on": (*giving(lambda ids, log_probs: ([*ids, ids[0]], [*log_probs, -1.0])), OF_ONE),
-    "gives nothing": (*giving(lambda ids, log_probs: ([], [])), OF_ONE),
-    "leaves out a log-probability": (*giving(lambda ids, log_probs: (ids, log_probs[:-1])), OF_ONE),
-    # Their log-probabilities are right.
-    "draws from another distribution": (*likeliest(20), "too likely"),
-    "has one seed for a group": (*copying(lambda i: i // 2), "copies of others"),
-    "has the same seeds in each step": (*copying(lambda i: i), "copies of others"),
+    # Other ids than were drawn come back; none is a stop token.
+    "cuts": ({"cut": lambda ids, log_probs: (ids[:3], log_probs[:3])}, {}, OF_ONE),
+    "goes on": ({"cut": lambda ids, log_probs: ([*ids, ids[0]], [*log_probs, -1.0])}, {}, OF_ONE),
+    "gives nothing": ({"cut": lambda ids, log_probs: ([], [])}, {}, OF_ONE),
+    "leaves out a log-probability": ({"cut": lambda ids, log_probs: (ids, log_probs[:-1])}, {}, OF_ONE),
+    # Log-probabilities are right.
+    "draws from another distribution": ({"likeliest": 20}, MANY, "too likely"),
+    "has one seed for a group": ({"seeded": lambda i: i // 2}, FEW, "copies of others"),
+    "has the same seeds in each step": ({"seeded": lambda i: i}, FEW, "copies of others"),
     "differs": ({"added": 2 * FLOAT32}, {}, "in step 1, the log-probabilities of the rollouts differ"),
     "says what is no number": ({"added": np.nan}, {}, "in step 1, the log-probabilities of the rollouts differ"),
 }
