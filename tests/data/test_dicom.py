@@ -1,17 +1,20 @@
 """DICOM as it is to be shown; expected levels are computed by hand from the standard's formulas."""
 
+import io
 import math
 
 import numpy as np
 import pytest
+from PIL import Image
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRBigEndian
 
 from dualread.data import dicom as rendering
 from dualread.data import dicom_files
-from dualread.data.given_images import read
+from dualread.data.given_images import read, stored
+from dualread.data.images import open_image, pixel_sha256
 from dualread.errors import DataError
-from tests.data.dicoms import compressed, dataset, dicom, item, saved
+from tests.data.dicoms import PATIENT, compressed, dataset, dicom, item, saved
 
 # Gray levels 20, 90, 140, 200 of 255, in 12 bits: level * 4095 // 255.
 SHOWN = [20, 90, 140, 200]
@@ -189,3 +192,14 @@ def test_a_file_that_ends_the_decoder_is_refused_and_the_next_one_is_read(tmp_pa
     with pytest.raises(DataError, match="cannot be decoded"):
         read(good)
     assert _levels(good) == SHOWN * 32
+
+
+def test_what_is_kept_is_the_picture_and_nothing_about_the_patient():
+    content = dicom(TWELVE, **WHOLE)
+    assert PATIENT.encode() in content
+    found = read(content)
+    assert (found.private, found.own) == (True, False)
+    png = stored(found)
+    assert PATIENT.encode() not in png
+    assert pixel_sha256(open_image(png)) == pixel_sha256(found.image)
+    assert Image.open(io.BytesIO(png)).info == {}

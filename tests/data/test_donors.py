@@ -152,6 +152,10 @@ def test_a_donor_shows_as_many_other_images_in_the_same_roles(donor, found):
     assert _found([_two(0), donor | {"reference_answers": ["mri"]}]) == found
 
 
+def test_images_of_the_same_roles_are_paired():
+    assert _found([_two(0, **OLD_NEW), _two(1, "c", "d", reference_answers=["mri"], **OLD_NEW)]) == BOTH
+
+
 @pytest.mark.parametrize(
     ("donor", "found"),
     [

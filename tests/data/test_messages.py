@@ -11,17 +11,17 @@ from dualread.data.donors import pair
 from dualread.data.given_images import read
 from dualread.data.images import open_image
 from dualread.data.questions.audit import refuse_broken
-from dualread.data.questions.build import image_identities
+from dualread.data.questions.build import check_digest, image_identities
 from dualread.data.questions.pictures import ImageFile
 from dualread.data.questions.roles import assign_roles
 from dualread.data.tables.files import read_file, read_records
 from tests import golden
 from tests.data.dicoms import dicom, item
-from tests.data.questions.test_build import _images, _loaded
+from tests.data.questions.test_build import FILE, MANIFEST, _images, _loaded
 from tests.data.questions.test_build import _row as _row_of
 from tests.data.questions.test_select import _row as _drawn
 from tests.data.questions.test_select import _select
-from tests.data.test_donors import _manifest, _row
+from tests.data.test_donors import OLD_NEW, _manifest, _row, _two
 
 # Files that somebody else wrote: {case: (name, content)}.
 TABLES = {
@@ -117,9 +117,15 @@ CASES = {
     ),
     **{name: lambda rule=rule: _select(FEW, rule) for name, rule in RULES.items()},
     **{name: lambda roles=roles: assign_roles(["a", "b", "c"], roles, 0) for name, roles in ROLES.items()},
+    "a table of questions: another digest": lambda: check_digest(
+        MANIFEST, "0" * 64, file=FILE, dataset="vqa_rad", split="test"
+    ),
     # Every row names itself, which breaks two conditions: it has the same image and the same gold answer.
     "donors: twelve violations": lambda: pair(
         _manifest(*(_row(i, donor_sample_id=f"d/test/{i}") for i in range(6))), []
+    ),
+    "donors: a role of no image": lambda: pair(
+        _manifest(*(_two(i, "a", "bc"[i], reference_answers=[f"{i}"], **OLD_NEW) for i in (0, 1))), [], "later"
     ),
 }
 
@@ -144,6 +150,8 @@ def test_the_messages(tmp_path):
         found[name] = golden.message_of(lambda file=file: open_image(file), tmp_path)
     unmarked = wrote(tmp_path, "old.dcm", dicom(DRAWN)[132:])
     found["an image: DICOM without its mark"] = golden.message_of(lambda: read(unmarked), tmp_path)
+    absent = tmp_path / "absent.dcm"
+    found["an image: no DICOM file"] = golden.message_of(lambda: read(absent), tmp_path)
     found["an image: no file"] = golden.message_of(lambda: open_image(tmp_path / "absent.png"), tmp_path)
     found |= {name: golden.message_of(lambda of=of: read(of)) for name, of in DICOM.items()}
     found["DICOM: frame 4 of three"] = golden.message_of(

@@ -127,6 +127,9 @@ def test_the_setting_is_three_windows_that_rise():
     for wrong, why in (
         ([[80, 0]] * 3, r"the window is \[80.*Expected its low end before its high end"),
         ([[1, 1]] * 3, "low end before its high end"),
+        ([[0, 80]] * 2, "Field required"),
+        ([[0, 80]] * 4, "at most 3 items"),
+        ("medgemma", "valid tuple"),
     ):
         with pytest.raises(ValidationError, match=why):
             setting.validate_python(wrong)

@@ -37,8 +37,9 @@ class Engine:
         self.asked, self.closed = [], False
 
     def roll_out(self, weights, prompts, decoding, seeds):
-        given = {name: tensor for name, tensor in weights if name not in self.lost}
-        self.opened.model.load_state_dict({**self.opened.model.state_dict(), **given})
+        given, own = dict(weights), self.opened.model.state_dict()
+        assert given.keys() == own.keys()  # a tied weight comes under each of its names
+        self.opened.model.load_state_dict({name: (own if name in self.lost else given)[name] for name in own})
         self.asked.append((decoding.temperature, list(seeds)))
         by = seeds if self.seeded is None else [self.seeded(i) for i in range(len(seeds))]
         return [self._drawn(*row[:1], decoding, *row[1:]) for row in zip(prompts, seeds, by, strict=True)]

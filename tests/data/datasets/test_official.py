@@ -187,6 +187,7 @@ LATER = {
     ),
 }
 FLAT = {Path(name).name: text for name, text in LATER.items() if name.startswith(f"{TEST_2021}/Task1")}
+DEEP = {f"1/2/3/4/{name}": text for name, text in {**FLAT, "VQA-500-Images/a": ""}.items()}
 
 
 def tables_of_the_hub(folder):
@@ -235,6 +236,7 @@ CASES = {
     **{f"2020, {split}": (LATER, "vqa_med_2020", split, {}) for split in ("train", "validation", "test")},
     **{f"2021, {split}": (LATER, "vqa_med_2021", split, {}) for split in ("train", "validation", "test")},
     "a flat folder": ({**FLAT, "VQA-500-Images/a": ""}, "vqa_med_2021", "test", {}),
+    "an archive of four folders": (DEEP, "vqa_med_2021", "test", {}),
     "two folders": (AGAIN, "vqa_med_2020", "validation", {}),
 }
 

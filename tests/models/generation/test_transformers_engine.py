@@ -59,14 +59,16 @@ def test_greedy_against_a_literal_loop(tiny, requests_):
 
 
 @both
-def test_the_replay_reproduces_samples(tiny, requests_):
+@pytest.mark.parametrize("sampling", [GREEDY, changed(GREEDY, temperature=2.0, top_p=0.9)], ids=["greedy", "sampled"])
+def test_the_replay_reproduces_the_generation(tiny, requests_, sampling):
     """Temperature, top-p and forbidden ids change which ids are chosen, but not the log-probabilities of them."""
     opened = engine(tiny)
-    completions = [c for [c] in opened.answer(requests_, changed(GREEDY, temperature=2.0, top_p=0.9))]
+    completions = [c for [c] in opened.answer(requests_, sampling)]
     prompts = [opened.encoder.prompt(r.text, images=r.images, row=r.row) for r in requests_]
     replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], ReadSpec(kappa=0.1))
     for completion, got in zip(completions, replayed, strict=True):
         np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
+        assert sampling is not GREEDY or got.argmax_gap.max() < 1e-4
 
 
 def test_samples_depend_on_the_seed_and_never_hold_forbidden_ids(tiny, requests_):
