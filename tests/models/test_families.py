@@ -73,6 +73,8 @@ def test_facts_are_those_of_the_architecture(family):
     assert family.probed.found["layers"] == 4
     n_changed = family.probed.found["image_tokens_that_images_change"]
     assert (n_changed < family.probed.found["image_tokens"]) == (family.name in NEWLINES)
+    ways = {"refused": 0.1, "one": 1e-6, "another": 3e-6, "impossible": "an error"}
+    assert dataclasses.replace(family.probed, differences=ways, allowed=1e-5).largest == 3e-6
     by_each = family.probed.by_each_image  # PaliGemma's template has one place
     assert (len(by_each), min(by_each, default=1.0) > family.probed.allowed) == (2 * (family.name != "paligemma"), True)
 

@@ -16,7 +16,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from dualread.errors import ConfigError
 from dualread.models import own_pass
 from dualread.models.backbones.checkpoint import load
-from dualread.training import dcpo, grpo, vl_calibration
+from dualread.training import _lora, dcpo, grpo, vl_calibration
 from dualread.training.rewards import dcpo as dcpo_reward
 from dualread.training.rewards import rlvr
 from dualread.training.rewards import vl_calibration as vl_reward
@@ -77,8 +77,6 @@ def test_the_reference_of_the_penalty_is_the_base_and_there_is_no_second_model(t
 @both
 def test_the_merged_checkpoint_answers_as_the_adapter_does(tiny, job, monkeypatch):
     """The adapter as peft saves it, opened by peft alone, against the checkpoint that the training wrote."""
-    from dualread.training import _lora
-
     save, folder = _lora.save, job("actor").out.with_name("adapter")
 
     def keep(model, job):
@@ -106,18 +104,29 @@ def test_every_algorithm_trains_an_adapter(tiny, answered, algorithm, reward, se
     assert moved(tiny, make("actor").out)
 
 
-def test_in_bfloat16_the_base_stays_in_bfloat16_and_the_adapter_is_float32(job, monkeypatch):
-    dtypes, step = set(), GRPOTrainer.training_step
+def test_in_bfloat16_the_base_stays_in_bfloat16_and_the_adapter_is_float32(tiny, job, monkeypatch):
+    """An engine gets the weights that are saved, to the bit."""
+    dtypes, weights, step, save = set(), {}, GRPOTrainer.training_step, _lora.save
 
     def record(self, *arguments):
         dtypes.update((".lora_" in name, weight.dtype) for name, weight in self.model.named_parameters())
         return step(self, *arguments)
 
+    def note(model, job):
+        weights.update({name: tensor.clone() for name, tensor in _lora.merged_weights(model)})
+        save(model, job)
+
     monkeypatch.setattr(GRPOTrainer, "training_step", record)
+    monkeypatch.setattr(_lora, "save", note)
     rounded = {**MODEL, "dtype": "bfloat16"}
-    grpo.train(dataclasses.replace(job("actor", lora=LORA, steps=1), backbone_settings=rounded))
+    grpo.train(dataclasses.replace(job("actor", lora=LORA, learning_rate=0.01), backbone_settings=rounded))
     assert dtypes == {(True, torch.float32), (False, torch.bfloat16)}
-    assert load(job("actor").out, {**MODEL, "dtype": "auto"}).dtype == torch.bfloat16
+    actor, base = (load(folder, {**MODEL, "dtype": "auto"}) for folder in (job("actor").out, tiny.checkpoint))
+    assert actor.dtype == torch.bfloat16
+    own, before = actor.state_dict(), base.bfloat16().state_dict()
+    assert own.keys() == weights.keys()
+    assert all(torch.equal(weights[name], tensor) for name, tensor in own.items())
+    assert any(not torch.equal(before[name], tensor) for name, tensor in own.items())
 
 
 def test_a_killed_training_resumes_with_the_same_weights(job, tmp_path):

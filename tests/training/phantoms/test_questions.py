@@ -1,8 +1,10 @@
 from dataclasses import replace
 
-from dualread.grading.canonical import question_key
+import numpy as np
+
+from dualread.grading.canonical import canonical, question_key
 from dualread.training.phantoms.questions import ask, findings
-from dualread.training.phantoms.scene import Scene
+from dualread.training.phantoms.scene import Scene, sample_scene
 
 SCENE = Scene(
     modality="mri",
@@ -53,3 +55,16 @@ def test_without_a_lesion_the_lesion_fields_say_nothing():
     assert answers["what kind of lesion is in this image"] == "none"
     assert answers["how many lesions are in this image"] == "0"
     assert answers["is the lesion on the left side"] == "no"
+
+
+def test_wrong_answers_differ_and_an_answer_is_at_each_place_of_its_options_as_often():
+    rng, places = np.random.default_rng(0), []
+    for question in (question for _ in range(300) for question in ask(sample_scene(rng))):
+        forms = [canonical(answer) for answer in (question.answer, *question.wrong_answers)]
+        assert len(set(forms) - {""}) == len(forms) >= 2
+        assert len(question.options) == (4 if question.answer_type == "open" else 0)
+        assert set(question.options) <= {question.answer, *question.wrong_answers}
+        if question.options:
+            places.append(question.options.index(question.answer))
+    # 3000 questions: 750 for each of four places. The bounds are wide, because equal scenes have equal places.
+    assert all(600 < places.count(place) < 900 for place in range(4))
