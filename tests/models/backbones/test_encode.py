@@ -45,10 +45,13 @@ def test_later_images_and_texts_are_what_the_processor_alone_makes_of_them(tiny)
     for k in range(6):
         text, picture = ask(f"Where is {k % 2}?"), image(k).resize((32 + 8 * (k % 3), 32))
         ours = encoder.prompt(text, images=[picture], row="1")
-        ids, types, inputs = made((("user", text),), [picture])
-        assert (ours.token_ids, ours.types) == (ids, types)
-        assert ours.image.keys() == inputs.keys()
-        assert all(torch.equal(ours.image[name], tensor) for name, tensor in inputs.items())
+        message = {"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": text}]}
+        theirs = encoder.processor.apply_chat_template(
+            [message], tokenize=True, return_dict=True, add_generation_prompt=True, return_tensors="pt"
+        )
+        found = {**ours.image, **encoder.batch([ours])}
+        assert found.keys() == theirs.keys()
+        assert all(torch.equal(found[name], tensor) for name, tensor in theirs.items())
     assert len(with_text) < 6
 
 
