@@ -11,9 +11,9 @@ from dualread.training.job import Job
 from tests.tiny import MODEL, image
 
 
-def by_length(found: Any, **_: Any) -> list[float]:
+def by_length(verdicts: Any, **_: Any) -> list[float]:
     """Return rewards that differ within every group, so that gradients are not zero."""
-    return [float(len(verdict.completion)) for verdict in found]
+    return [float(len(verdict.completion)) for verdict in verdicts]
 
 
 def job(
@@ -32,6 +32,6 @@ def job(
         image(i).resize(size).save(folder / f"{i}.png")
         words = prompts.render(prompt, question=text)
         asked.append(Asked(sample_id=str(i), text=words, image_files=[f"{i}.png"], image_id=str(i), before=before))
-    given = {"facts": Facts(), "backbone_settings": MODEL, "seed": 1, "out": folder / "actor"}
-    given |= {"checkpoint": checkpoint, "questions": asked, "images": folder, "scratch": folder / "scratch"}
-    return Job(references=[["yes"], ["large"], ["left"]][: len(asked)], **given | changes)
+    fields = {"facts": Facts(), "backbone_settings": MODEL, "seed": 1, "out": folder / "actor"}
+    fields |= {"checkpoint": checkpoint, "questions": asked, "images": folder, "scratch": folder / "scratch"}
+    return Job(references=[["yes"], ["large"], ["left"]][: len(asked)], **fields | changes)

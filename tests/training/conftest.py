@@ -76,17 +76,17 @@ def steps(monkeypatch):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Return a function that notes the calls of a function: what it is given, and what it makes of it."""
+    """Return a function that notes the calls of a function: their arguments without names, and their results."""
 
     def note(owner, name):
-        found, right = [], getattr(owner, name)
+        seen, right = [], getattr(owner, name)
 
-        def noted(*given, **named):
-            found.append(types.SimpleNamespace(given=given, made=right(*given, **named)))
-            return found[-1].made
+        def noted(*arguments, **named):
+            seen.append(types.SimpleNamespace(arguments=arguments, result=right(*arguments, **named)))
+            return seen[-1].result
 
         monkeypatch.setattr(owner, name, noted)
-        return found
+        return seen
 
     return note
 
@@ -117,12 +117,10 @@ def job(tiny, tmp_path):
     """Return a function that makes a job of three questions, which writes to tmp_path / name."""
 
     def make(name, *, seed=1, reward=LENGTH, prompt="shared", checkpoints=None, before=(), **settings):
-        return jobs.job(
-            *(tmp_path, tiny.checkpoint, ["Is this a CT scan?", "What is the size of the lesion?", "Where?"]),
-            **{"prompt": prompt, "before": before, "seed": seed, "reward": reward, "checkpoints": checkpoints},
-            settings=_settings(GRPO | settings),
-            out=tmp_path / name,
-        )
+        questions = ["Is this a CT scan?", "What is the size of the lesion?", "Where?"]
+        fields = {"prompt": prompt, "before": before, "seed": seed, "reward": reward, "checkpoints": checkpoints}
+        fields |= {"settings": _settings(GRPO | settings), "out": tmp_path / name}
+        return jobs.job(tmp_path, tiny.checkpoint, questions, **fields)
 
     return make
 

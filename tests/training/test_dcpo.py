@@ -106,12 +106,12 @@ def test_each_token_is_trained_with_its_own_advantage(answered, calls):
         for i, (before, block) in enumerate(ids)
     }
     [loss] = losses
-    inputs = loss.given[2]
+    inputs = loss.arguments[2]
     rows = zip(inputs["completion_ids"], inputs["completion_mask"].bool(), inputs["advantages"], strict=True)
     found = {tuple(tokens[mask].tolist()): values[mask].tolist() for tokens, mask, values in rows}
     assert found == {tokens: pytest.approx(values) for tokens, values in expected.items()}
     # The ratio is 1, so the loss is minus the mean over completions of the mean advantage of their tokens.
-    assert loss.made.item() == pytest.approx(
+    assert loss.result.item() == pytest.approx(
         -sum(sum(values) / len(values) for values in expected.values()) / 4, rel=1e-5
     )
     assert log.filter(pl.col("name") == "terms/calibration/mean")["value"].to_list() == [pytest.approx(-0.325)]

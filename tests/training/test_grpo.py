@@ -23,7 +23,7 @@ def test_the_turns_before_the_question_are_trained_on(tiny, job, calls):
     for algorithm, more in ((grpo, {}), (vl_calibration, {"patch_pixels": 8, "reward": vl_reward})):
         assert algorithm.train(job(f"{algorithm.__name__} turns", before=turns, **more))
     encoder = tiny.open().encoder
-    texts = {encoder.tokenizer.decode(call.given[1][0].token_ids) for call in rollouts}
+    texts = {encoder.tokenizer.decode(call.arguments[1][0].token_ids) for call in rollouts}
     assert all("You read images." in text and text.index("Ready?") < text.index("Yes.") for text in texts)
     image_token = encoder.processor.image_token
     assert all(text.index("Yes.") < text.index(image_token) for text in texts)
@@ -74,12 +74,12 @@ def test_kl_is_measured_against_the_base_and_only_if_it_has_a_coefficient(answer
     kl = log.filter(pl.col("name") == "kl")["value"]
     assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy still equals the base
     assert kl[1] > 1e-3  # and differs from it after a step
-    assert all(loss.given[2]["ref_per_token_logps"] is not None for loss in losses)
+    assert all(loss.arguments[2]["ref_per_token_logps"] is not None for loss in losses)
 
     losses.clear()
     free = pl.DataFrame(train(make("without", reward=rlvr)))
     assert free.filter(pl.col("name") == "kl").height == 0
-    assert [loss.given[2].get("ref_per_token_logps") for loss in losses] == [None, None]
+    assert [loss.arguments[2].get("ref_per_token_logps") for loss in losses] == [None, None]
     held, moved = ((make(name).out / "model.safetensors").read_bytes() for name in ("with", "without"))
     assert held != moved
 
@@ -105,7 +105,7 @@ def test_every_train_log_has_accuracy_validity_and_confidence(answered, algorith
 def test_processes_that_train_together_keep_no_second_copy_of_the_gradients(job, calls):
     steps = calls(GRPOTrainer, "training_step")
     train(job("actor", steps=1))
-    [trainer] = [step.given[0] for step in steps]
+    [trainer] = [step.arguments[0] for step in steps]
     assert trainer.accelerator.ddp_handler.to_kwargs()["gradient_as_bucket_view"]
 
 

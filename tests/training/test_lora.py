@@ -62,10 +62,10 @@ def test_the_reference_of_the_penalty_is_the_base_and_there_is_no_second_model(t
     kl = log.filter(pl.col("name") == "kl")["value"]
     assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy still equals the base
     assert kl[1] > 1e-3  # and differs from it after a step
-    assert all(loss.given[0].ref_model is None for loss in losses)
+    assert all(loss.arguments[0].ref_model is None for loss in losses)
     # The base has not moved: its log-probabilities are those of the checkpoint before the training.
     base, encoder = tiny.load()
-    inputs = losses[-1].given[2]
+    inputs = losses[-1].arguments[2]
     asked = [encoder.inputs(question.text, [image(k)]) for k, question in enumerate(make("actor").questions)]
     for i, reference in enumerate(inputs["ref_per_token_logps"]):
         ids = inputs["completion_ids"][i][inputs["completion_mask"][i].bool()].tolist()

@@ -120,7 +120,7 @@ def test_every_algorithm_generates_in_pieces_with_the_same_ids(job, algorithm, r
         changes = {"prompts_per_step": 3, "completions_per_pass": size, **other, **settings}
         algorithm.train(job(f"pieces of {size}", reward=reward, **changes))
         assert {n for _, n in sizes} == {other.get("rollouts_per_pass", size)}
-        return [call.made for call in rollouts]
+        return [call.result for call in rollouts]
 
     whole = run(6)
     assert len(whole) == 2

@@ -128,9 +128,9 @@ def test_in_bfloat16_the_bound_is_what_weights_and_states_in_bfloat16_change(sam
     job, _ = sampled()
     grpo.train(dataclasses.replace(job, backbone_settings={**MODEL, "dtype": "bfloat16"}))
     assert len(checks) == 3
-    bounds = [(difference, rounding) for difference, _, rounding, _ in (check.given for check in checks)]
+    bounds = [(difference, rounding) for difference, _, rounding, _ in (check.arguments for check in checks)]
     assert all(1e-5 < difference < FLOAT32 + RATIO * rounding < 0.1 for difference, rounding in bounds)
-    assert weights[0].given[0].dtype == torch.float32  # the weights are not left in bfloat16
+    assert weights[0].arguments[0].dtype == torch.float32  # the weights are not left in bfloat16
 
 
 def test_weights_come_back_as_they_were(tiny):
@@ -180,9 +180,10 @@ def test_where_all_completions_are_cut_and_masked_there_is_nothing_to_compare(sa
     assert set(of(grpo.train(job), "gradient_norm")) == {0.0}
 
 
-OF_ONE, FEW = "in step 1, completion 1 of 4", {"prompts_per_step": 3, "completions_per_pass": 6, "learning_rate": 1e-12}
+OF_ONE = "in step 1, completion 1 of 4"
+STILL = {"prompts_per_step": 3, "completions_per_pass": 6, "learning_rate": 1e-12}  # no step changes the policy
 MANY = {"prompts_per_step": 3, "group_size": 4, "completions_per_pass": 12}
-# By what an engine does: its faults, settings of the training, and what the training says.
+# By what an engine does: its faults, settings of the training, and the message.
 FAULTS = {
     "draws at another temperature": ({"told": {"temperature": 0.7}}, {}, "in step 1, .* temperature: "),
     "draws by another seed": ({"told": {"seed": 1}}, {}, "in step 1, .* seed: "),
@@ -194,17 +195,17 @@ FAULTS = {
     "leaves out a log-probability": ({"cut": lambda ids, log_probs: (ids, log_probs[:-1])}, {}, OF_ONE),
     # Log-probabilities are right.
     "draws from another distribution": ({"likeliest": 20}, MANY, "too likely"),
-    "has one seed for a group": ({"seeded": lambda i: i // 2}, FEW, "copies of others"),
-    "has the same seeds in each step": ({"seeded": lambda i: i}, FEW, "copies of others"),
+    "has one seed for a group": ({"seeded": lambda i: i // 2}, STILL, "copies of others"),
+    "has the same seeds in each step": ({"seeded": lambda i: i}, STILL, "copies of others"),
     "differs": ({"added": 2 * FLOAT32}, {}, "in step 1, the log-probabilities of the rollouts differ"),
     "says what is no number": ({"added": np.nan}, {}, "in step 1, the log-probabilities of the rollouts differ"),
 }
 
 
-@pytest.mark.parametrize(("fault", "settings", "said"), FAULTS.values(), ids=FAULTS)
-def test_an_engine_with_a_fault_ends_the_training(sampled, fault, settings, said):
+@pytest.mark.parametrize(("fault", "settings", "message"), FAULTS.values(), ids=FAULTS)
+def test_an_engine_with_a_fault_ends_the_training(sampled, fault, settings, message):
     job, opened = sampled(fault=fault, **settings)
-    with pytest.raises(TrainingError, match=said):
+    with pytest.raises(TrainingError, match=message):
         grpo.train(job)
     assert opened[0].closed
 

@@ -73,7 +73,9 @@ def job(
         build(family, checkpoint, hidden_size=64)  # vLLM's attention on CPUs needs heads of width 32 or more
     changes = {"steps": 6, "prompts_per_step": 3, "completions_per_pass": 3, "rollouts": "vllm"}
     return jobs.job(
-        *(folder, checkpoint, QUESTIONS),
+        folder,
+        checkpoint,
+        QUESTIONS,
         backbone_settings={**MODEL, "dtype": dtype},
         reward=settings.pop("reward", BY_LENGTH),
         settings=(algorithm or grpo).Settings(**GRPO | changes | settings),

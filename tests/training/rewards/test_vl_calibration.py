@@ -118,3 +118,5 @@ def test_token_weights_by_hand():
         [0.9537883, 1.0462117], abs=1e-6
     )
     assert token_weights(np.array([0.3]), np.array([2.0])) == pytest.approx([1.0], abs=1e-12)
+    # Entropies of 0, and a KL of 0: the scores are log(1 / 1e-8) and 0, so that z is 1 and -1 again.
+    assert token_weights(np.array([1.0, 0.0]), np.zeros(2)) == pytest.approx([0.9537883, 1.0462117], abs=1e-6)
