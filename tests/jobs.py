@@ -23,7 +23,7 @@ def job(
     *,
     size: tuple[int, int] = (32, 32),
     prompt: str = "shared",
-    before: Sequence[tuple[str, str]] = (),
+    before: tuple[prompts.Turn, ...] = (),
     **changes: Any,
 ) -> Job:
     """A job of up to three questions, each about a picture in `folder`; `changes` are fields of `Job`."""
