@@ -57,10 +57,3 @@ def test_a_narrow_range_is_doubted():
     # 16 bits with an offset, as CT: 31744 to 35839 is a sixteenth of the range.
     assert "31744 to 35839" in to_8_bits(np.array([[31744, 35839]]), "x", stated=None, given=None)[1][0]
     assert to_8_bits(np.array([[0, 8192]]), "x", stated=16, given=None)[1] == []
-
-
-def test_bits_at_the_lower_end_are_told_from_those_that_are_scaled():
-    # By the standard, 12 bits are shifted by 4 and the freed bits are 0 or repeat the upper ones.
-    assert right_aligned(np.array([321, 3211]), 12)
-    assert not right_aligned(np.array([0, 16, 4080]), 12)
-    assert not right_aligned(np.array([321, 51400]), 12)

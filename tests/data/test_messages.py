@@ -10,11 +10,18 @@ from dualread.data.datasets.base import read_json
 from dualread.data.donors import pair
 from dualread.data.given_images import read
 from dualread.data.images import open_image
+from dualread.data.questions.audit import refuse_broken
+from dualread.data.questions.build import check_digest, image_identities
+from dualread.data.questions.pictures import ImageFile
 from dualread.data.questions.roles import assign_roles
 from dualread.data.tables.files import read_file, read_records
 from tests import golden
 from tests.data.dicoms import dicom, item
-from tests.data.test_donors import _manifest, _row
+from tests.data.questions.test_build import FILE, MANIFEST, _images, _loaded
+from tests.data.questions.test_build import _row as _row_of
+from tests.data.questions.test_select import _row as _drawn
+from tests.data.questions.test_select import _select
+from tests.data.test_donors import OLD_NEW, _manifest, _row, _two
 
 # Files that somebody else wrote: {case: (name, content)}.
 TABLES = {
@@ -80,11 +87,45 @@ DICOM = {
     "DICOM: JPEG that is none": dicom(DRAWN, syntax="1.2.840.10008.1.2.4.50", PixelData=encapsulate([b"x"])),
     "DICOM: fewer pixels than it says": dicom(DRAWN, Rows=4000),
 }
+IMAGES_OF_ROWS = _images(i1="p1") | {b"embedded": ImageFile(file="f", pixel_sha256="p2", thumbnail=b"")}
+GONE = _row_of(1, name="gone")
+FOUR = ("liver", "lung", "heart", "kidney")
+# Rows of a data set that are refused together.
+BROKEN = (
+    *(_row_of(0, question=" "), GONE, _row_of(2, reference_answers=()), _row_of(1, source_row=9)),
+    _row_of(3, question="<image> What is it?"),
+    _row_of(4, options=FOUR, reference_answers=("A",)),
+    _row_of(5, options=FOUR, reference_answers=("",)),
+    _row_of(6, options=FOUR[:1], reference_answers=("liver",)),
+    _row_of(7, options=tuple(map(str, range(11))), reference_answers=("3",)),
+    _row_of(8, options=("liver", "<|im_end|>"), reference_answers=("liver",)),
+)
+# Closed q4 and q5 have pictures of their own; of the open ones q0 too, q1 to q3 share one.
+FEW = [_drawn(0), *(_drawn(i, "open", "a") for i in (1, 2, 3)), _drawn(4, "closed"), _drawn(5, "closed")]
+RULES = {
+    "a draw: too few": {"questions": 7},
+    "a draw: too few pictures": {"questions": {"open": 4, "closed": 3}, "max_per_image": 1},
+    "a draw: too few of a type": {"questions": {"open": 1, "closed": 3}},
+}
 CASES = {
+    "rows: broken": lambda: refuse_broken(
+        _loaded(*BROKEN), {GONE.images[0].source: "/official/imgs/gone.jpg: no such image file."}
+    ),
+    # Images that a table holds are not printed.
+    "rows: one name for two pictures": lambda: image_identities(
+        _loaded(_row_of(0), *(_row_of(k, image=b"embedded") for k in (1, 2))), IMAGES_OF_ROWS
+    ),
+    **{name: lambda rule=rule: _select(FEW, rule) for name, rule in RULES.items()},
     **{name: lambda roles=roles: assign_roles(["a", "b", "c"], roles, 0) for name, roles in ROLES.items()},
+    "a table of questions: another digest": lambda: check_digest(
+        MANIFEST, "0" * 64, file=FILE, dataset="vqa_rad", split="test"
+    ),
     # Every row names itself, which breaks two conditions: it has the same image and the same gold answer.
     "donors: twelve violations": lambda: pair(
         _manifest(*(_row(i, donor_sample_id=f"d/test/{i}") for i in range(6))), []
+    ),
+    "donors: a role of no image": lambda: pair(
+        _manifest(*(_two(i, "a", "bc"[i], reference_answers=[f"{i}"], **OLD_NEW) for i in (0, 1))), [], "later"
     ),
 }
 
@@ -107,6 +148,10 @@ def test_the_messages(tmp_path):
     for name, content in IMAGES.items():
         file = wrote(tmp_path, "page.png", content)
         found[name] = golden.message_of(lambda file=file: open_image(file), tmp_path)
+    unmarked = wrote(tmp_path, "old.dcm", dicom(DRAWN)[132:])
+    found["an image: DICOM without its mark"] = golden.message_of(lambda: read(unmarked), tmp_path)
+    absent = tmp_path / "absent.dcm"
+    found["an image: no DICOM file"] = golden.message_of(lambda: read(absent), tmp_path)
     found["an image: no file"] = golden.message_of(lambda: open_image(tmp_path / "absent.png"), tmp_path)
     found |= {name: golden.message_of(lambda of=of: read(of)) for name, of in DICOM.items()}
     found["DICOM: frame 4 of three"] = golden.message_of(

@@ -122,24 +122,16 @@ def test_the_images_of_a_data_set_are_read_through_its_windows(tmp_path):
 
 
 def _dataset(windows):
-    given = {
-        "label": "CT",
-        "loader": "table",
-        "source": {"folder": "x"},
-        "splits": ["test"],
-        "roles": {"test": "ood"},
-        "seed": 0,
-        "prompt": "shared",
-        "ct_windows": windows,
-    }
-    return Dataset.from_spec(given, "datasets.ct")
+    source = {"label": "CT", "loader": "table", "source": {"folder": "x"}, "splits": ["test"], "prompt": "shared"}
+    return Dataset.from_spec({**source, "roles": {"test": "ood"}, "seed": 0, "ct_windows": windows}, "datasets.ct")
 
 
 def test_the_setting_is_three_windows_that_rise():
     assert _dataset([[-1024, 1024], [-135, 215], [0, 80]]).ct_windows == MEDGEMMA
     assert _dataset(None).ct_windows is None
     for wrong, why in (
-        ([[0, 80], [0, 80]], "ct_windows"),
+        ([[0, 80]] * 2, "ct_windows"),
+        ([[0, 80]] * 4, "ct_windows"),
         ([[80, 0]] * 3, r"the window is \[80.*Expected its low end before its high end"),
         ([[1, 1]] * 3, "low end before its high end"),
         ([["0", 80]] * 3, "ct_windows"),

@@ -104,6 +104,11 @@ def test_names_of_older_versions_of_transformers_are_translated(family, older, t
     assert (new / "model.safetensors").read_bytes() == (old / "model.safetensors").read_bytes()
 
 
+def configure(adapter, **entries):
+    file = adapter / "adapter_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | entries))
+
+
 def half(tensors):
     return dict(sorted(tensors.items())[: len(tensors) // 2])
 
@@ -148,13 +153,10 @@ def test_the_adapter_of_another_base_is_refused(tiny, adapter, tmp_path):
     other = build(tiny.family, tmp_path / "other", hidden_size=64)
     with pytest.raises(ArtifactError, match=r"adapter: not an adapter of \S+other: 44 tensors have another shape"):
         merge(adapter, other.checkpoint, tmp_path / "merged", MODEL)
-    config = json.loads((adapter / "adapter_config.json").read_text())
-    config["base_model_name_or_path"] = "a/b"
-    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    configure(adapter, base_model_name_or_path="a/b")
     with pytest.raises(ArtifactError, match=r"its base is a/b, and this one is c/d\. Expected the adapter's own"):
         merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL, base_name="c/d")
-    config["target_modules"] = ["query_key_value"]
-    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    configure(adapter, target_modules=["query_key_value"])
     with pytest.raises(
         ArtifactError, match=r"adapter: not an adapter of .*: peft cannot place its target_modules there "
     ):
@@ -245,7 +247,6 @@ def test_the_stage_merges_an_adapter_into_a_folder_or_into_the_base(tiny, adapte
     ],
 )
 def test_a_configuration_that_does_not_say_what_the_adapter_changes_is_refused(tiny, adapter, tmp_path, changes, said):
-    entries = json.loads((adapter / "adapter_config.json").read_text()) | changes if changes else {}
-    (adapter / "adapter_config.json").write_text(json.dumps(entries))
+    (adapter / "adapter_config.json").write_text("{}") if changes is None else configure(adapter, **changes)
     with pytest.raises(ArtifactError, match=said):
         merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL)

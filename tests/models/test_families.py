@@ -10,11 +10,10 @@ import pytest
 import torch
 
 from dualread.errors import TrainingError
-from dualread.models import prefixes, prompts
+from dualread.models import prefixes
 from dualread.models.actor import ReadSpec, SeededDecoding, read_states, take_measure
 from dualread.models.backbones import parts
 from dualread.models.backbones.checkpoint import open_checkpoint
-from dualread.models.conditions import Asked
 from dualread.models.generation.choices import choices_of, score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay.of_generation import Collected
@@ -22,11 +21,10 @@ from dualread.schema.answers import Choices
 from dualread.schema.recorded import READS, Facts
 from dualread.schema.replay import PassReading
 from dualread.training import grpo
-from dualread.training.job import Job
-from tests import families
+from tests import families, jobs
 from tests.more_families import MORE, UNTRAINED
 from tests.specs import changed, measure
-from tests.tiny import GRPO, image
+from tests.tiny import GRPO
 
 pytestmark = pytest.mark.rest
 
@@ -75,6 +73,8 @@ def test_facts_are_those_of_the_architecture(family):
     assert family.probed.found["layers"] == 4
     n_changed = family.probed.found["image_tokens_that_images_change"]
     assert (n_changed < family.probed.found["image_tokens"]) == (family.name in NEWLINES)
+    ways = {"refused": 0.1, "one": 1e-6, "another": 3e-6, "impossible": "an error"}
+    assert dataclasses.replace(family.probed, differences=ways, allowed=1e-5).largest == 3e-6
     by_each = family.probed.by_each_image  # PaliGemma's template has one place
     assert (len(by_each), min(by_each, default=1.0) > family.probed.allowed) == (2 * (family.name != "paligemma"), True)
 
@@ -189,28 +189,11 @@ def test_the_entropies_of_vauq_are_the_models_own_and_rest_on_the_image(family):
 
 
 def job(family, folder, facts):
-    for i in range(2):
-        image(i).resize((40, 52)).save(folder / f"{i}.png")
-    questions = [
-        Asked(sample_id=str(i), text=prompts.render("shared", question=text), image_files=[f"{i}.png"], image_id=str(i))
-        for i, text in enumerate(["Is this a CT scan?", "What is the size of the lesion?"])
-    ]
-    reward = types.SimpleNamespace(
-        CONTRACT="single", reward=lambda found, **columns: [float(len(verdict.completion)) for verdict in found]
-    )
-    return Job(
-        checkpoint=family.folder,
-        facts=facts,
-        questions=questions,
-        references=[["yes"], ["large"]],
-        images=folder,
-        backbone_settings=families.SETTINGS,
-        reward=reward,
-        settings=grpo.Settings(**{**GRPO, "steps": 1, "warmup_fraction": 0.0}),
-        seed=1,
-        out=folder / "actor",
-        scratch=folder / "scratch",
-    )
+    reward = types.SimpleNamespace(CONTRACT="single", reward=jobs.by_length)
+    settings = grpo.Settings(**{**GRPO, "steps": 1, "warmup_fraction": 0.0})
+    given = {"facts": facts, "backbone_settings": families.SETTINGS, "reward": reward, "settings": settings}
+    asked = ["Is this a CT scan?", "What is the size of the lesion?"]
+    return jobs.job(folder, family.folder, asked, size=(40, 52), **given)
 
 
 def test_one_step_of_grpo_learns_from_the_models_own_log_probabilities(family, tmp_path):

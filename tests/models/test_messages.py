@@ -105,6 +105,9 @@ CASES = {
     "a pair of another manifest": partial(
         asked, manifest(), images=[image("donor")], prompt=PROMPT, pairs=pairs("gone", "slake/test/0000")
     ),
+    "a donor of another manifest": partial(
+        asked, manifest(), images=[image("donor")], prompt=PROMPT, pairs=pairs("slake/test/0000", "gone")
+    ),
     "one image to shuffle": partial(asked, manifest().head(1), images=[image("shuffled")], prompt=PROMPT),
     "a committed completion is missing": partial(forced, ANSWERS.tail(2), {"slake/test/0000": "image 2"}, "mine"),
     "no answer is wrong": partial(misleading, questions(row("a", "closed", "yes"), row("b", "closed", "Yes"))),
@@ -123,6 +126,8 @@ CASES = {
     # rounding .25 nats, and 3 * .25 + .0001 is the bound
     "a trainer of another model": trained(-1.76),
     "a trainer of no number": trained(np.nan),
+    # 3 * .01 + .0001 is the bound
+    "rollouts that differ by rounding": partial(_rollouts.check, 0.03, 10, 0.01, 7),
     "rollouts of another model": partial(_rollouts.check, 0.031, 10, 0.01, 7),
 }
 

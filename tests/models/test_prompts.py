@@ -4,8 +4,6 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dualread.errors import ConfigError
 from dualread.models import prompts
@@ -32,22 +30,9 @@ def test_the_prompts_of_the_paper_are_pinned_byte_by_byte():
         assert prompts.template(name).encode() == data
 
 
-def test_render_shared():
-    text = prompts.render("shared", question="Where is the mass?")
-    assert text.endswith("NN must be one integer from 0 to 100.\nQuestion: Where is the mass?")
-    assert "{" not in text
-
-
 def test_render_is_literal_and_in_one_pass():
     text = prompts.render("p_true", question="{ANSWER} {QUESTION} {x} \\1", answer="{QUESTION}")
     assert text.startswith("Question: {ANSWER} {QUESTION} {x} \\1\nProposed answer: {QUESTION}\nIs the")
-
-
-@given(question=st.text(), answer=st.text())
-def test_render_equals_splitting_the_template_at_its_placeholders(question, answer):
-    before, rest = prompts.template("ensemble_4").split("{QUESTION}")
-    middle, after = rest.split("{ANSWER}")
-    assert prompts.render("ensemble_4", question=question, answer=answer) == before + question + middle + answer + after
 
 
 def test_option_visible_is_placed_in_the_shared_prompt():

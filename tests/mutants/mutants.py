@@ -90,21 +90,21 @@ MUTANTS = (
         "models/replay/forward.py",
         "final[1 + at.think]",
         "final[min(2 + at.think, len(final) - 1)]",
-        ("models/test_turns.py", "models/replay/test_example.py"),
+        ("models/test_turns.py", "models/replay/test_pooling.py"),
     ),
     Mutant(
         "the answer block ends one token late",
         "models/replay/positions.py",
         "return next(t for t, (_, right) in enumerate(spans) if right >= end)",
         "return next(t for t, (left, _) in enumerate(spans) if left + 1 >= end)",
-        ("models/replay/test_positions.py", "models/replay/test_example.py"),
+        ("models/replay/test_positions.py", "models/replay/test_pooling.py"),
     ),
     Mutant(
         "without a block, the stop token does not count",
         "models/replay/positions.py",
         "return Positions(close=n - 1,",
         "return Positions(close=last,",
-        ("models/replay/test_positions.py", "models/replay/test_example.py"),
+        ("models/replay/test_positions.py", "models/replay/test_pooling.py"),
     ),
     Mutant(
         "a token that touches the answer is of the answer",
@@ -132,7 +132,10 @@ MUTANTS = (
         "models/replay/forward.py",
         "return torch.softmax(cosine / kappa, dim=0) @ image_states",
         "return torch.softmax(cosine * kappa, dim=0) @ image_states",
-        ("models/replay/test_pooling.py", "models/replay/test_example.py"),
+        (
+            "models/replay/test_pooling.py::test_evidence_by_hand",
+            "models/replay/test_pooling.py::test_the_example_by_hand",
+        ),
     ),
     Mutant(
         "answers are pooled in bfloat16",
@@ -146,14 +149,14 @@ MUTANTS = (
         "models/replay/forward.py",
         "h_ans = answer_state(final[[1 + t for t in at.answer]])",
         "h_ans = answer_state(final[list(at.answer)])",
-        ("models/replay/test_forward.py", "models/replay/test_example.py"),
+        ("models/replay/test_forward.py", "models/replay/test_pooling.py"),
     ),
     Mutant(
         "the middle layer is read at a stop token",
         "models/replay/forward.py",
         '"h_mid": middle[at.last]',
         '"h_mid": middle[-1]',
-        ("models/replay/test_forward.py", "models/replay/test_example.py"),
+        ("models/replay/test_forward.py", "models/replay/test_pooling.py"),
     ),
     Mutant(
         "padding behind a completion is attended to",

@@ -6,25 +6,18 @@ import types
 
 import pytest
 import torch
-from tests import specs
+from tests import jobs, specs
 from tests import tiny as builder
 from tests.architectures import one_architecture as pytest_generate_tests  # noqa: F401
-from tests.tiny import GRPO, MODEL, image
+from tests.hospital import table_of
+from tests.jobs import by_length
+from tests.tiny import GRPO, MODEL
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from dualread.models import prompts
+from dualread import plugins
 from dualread.models.backbones.processor import load_processor
-from dualread.models.conditions import Asked
-from dualread.schema.recorded import Facts
-from dualread.stages import build_manifest, draw_phantom
-from dualread.training import _grpo_trainer, dcpo, grpo, state_signal, vl_calibration
-from dualread.training.job import Assignment, Job
-
-
-def by_length(found, **columns):
-    """Return rewards that differ within every group, so that gradients are not zero."""
-    return [float(len(verdict.completion)) for verdict in found]
-
+from dualread.training import _grpo_trainer, dcpo, grpo, rewards, rollouts, state_signal, vl_calibration
+from dualread.training.job import Assignment
 
 LENGTH = types.SimpleNamespace(
     CONTRACT="single",
@@ -81,6 +74,23 @@ def steps(monkeypatch):
     return found
 
 
+@pytest.fixture
+def calls(monkeypatch):
+    """Return a function that notes the calls of a function: their arguments without names, and their results."""
+
+    def note(owner, name):
+        seen, right = [], getattr(owner, name)
+
+        def noted(*arguments, **named):
+            seen.append(types.SimpleNamespace(arguments=arguments, result=right(*arguments, **named)))
+            return seen[-1].result
+
+        monkeypatch.setattr(owner, name, noted)
+        return seen
+
+    return note
+
+
 COMPLETION_TYPE = 0  # the token type of a completion in both families
 
 
@@ -105,34 +115,12 @@ def _settings(given):
 @pytest.fixture
 def job(tiny, tmp_path):
     """Return a function that makes a job of three questions, which writes to tmp_path / name."""
-    for i in range(3):
-        image(i).save(tmp_path / f"{i}.png")
 
     def make(name, *, seed=1, reward=LENGTH, prompt="shared", checkpoints=None, before=(), **settings):
-        questions = [
-            Asked(
-                sample_id=str(i),
-                text=prompts.render(prompt, question=q),
-                image_files=[f"{i}.png"],
-                image_id=str(i),
-                before=before,
-            )
-            for i, q in enumerate(["Is this a CT scan?", "What is the size of the lesion?", "Where?"])
-        ]
-        return Job(
-            checkpoint=tiny.checkpoint,
-            facts=Facts(),
-            questions=questions,
-            references=[["yes"], ["large"], ["left"]],
-            images=tmp_path,
-            backbone_settings=MODEL,
-            reward=reward,
-            settings=_settings(GRPO | settings),
-            seed=seed,
-            out=tmp_path / name,
-            scratch=tmp_path / "scratch",
-            checkpoints=checkpoints,
-        )
+        questions = ["Is this a CT scan?", "What is the size of the lesion?", "Where?"]
+        fields = {"prompt": prompt, "before": before, "seed": seed, "reward": reward, "checkpoints": checkpoints}
+        fields |= {"settings": _settings(GRPO | settings), "out": tmp_path / name}
+        return jobs.job(tmp_path, tiny.checkpoint, questions, **fields)
 
     return make
 
@@ -149,25 +137,71 @@ def module(tmp_path, monkeypatch):
     return write
 
 
+# Rewards that differ within groups, so that there are gradients; one process may be killed in a step.
+RECORDER = """
+import json, os, signal
+from pathlib import Path
+
+from dualread.training.rewards.dcpo import CONTRACT
+
+_OUT, _CALLS = Path(__file__).parent, []
+
+def _record(name, values):
+    with (_OUT / f"{name}-{os.environ.get('RANK')}").open("a") as file:
+        file.write(json.dumps(values) + "\\n")
+
+def reward(found, *, sample_id, **columns):
+    _record("asked", sample_id)
+    _CALLS.append(sample_id)
+    if (_OUT / "kill").exists() and os.environ["RANK"] == "1" and len(_CALLS) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [float(len(verdict.completion)) for verdict in found]
+
+def calibration_reward(found, *, groups, gamma):
+    _record("groups", groups)
+    return [-float(len(verdict.completion)) for verdict in found]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where a reward plugin and further plugins are, and what processes tell."""
+    (folder := tmp_path / "told").mkdir()
+    (folder / "recorder.py").write_text(RECORDER)
+    for family in (rewards, rollouts):
+        family.__path__.append(str(folder))
+    plugins.known.cache_clear()  # another test may have looked which there are
+    yield folder
+    for family in (rewards, rollouts):
+        family.__path__.remove(str(folder))
+    plugins.known.cache_clear()
+
+
+@pytest.fixture
+def trainer(module, folder):
+    """Return a function that writes a module for workers that train with the plugins of `folder`."""
+    paths = "".join(
+        f"import dualread.training.{family}\ndualread.training.{family}.__path__.append({str(folder)!r})\n"
+        for family in ("rewards", "rollouts")
+    )
+    ends = "\nfrom dualread.training import worker\nsys.exit(worker.main(sys.argv[1:]))\n"
+    return lambda more="": module(paths + more + ends)
+
+
 @pytest.fixture
 def assignment(tmp_path):
     """An untrained checkpoint and the questions of three phantoms; steps of three prompts with two completions each."""
     builder.build("qwen3_vl", tmp_path / "checkpoint")
-    images = {"train": 3, "validation": 1, "test": 1}
-    phantom = specs.phantom(seed=1, images=images, questions_per_image=4)
-    for folder in ("phantom", "manifest", "scratch"):
-        (tmp_path / folder).mkdir()
-    draw_phantom.compute(phantom, {}, tmp_path / "phantom")
-    build_manifest.compute(
-        specs.manifest(split="train", roles="fit"), {"source": tmp_path / "phantom"}, tmp_path / "manifest"
-    )
+    phantom = specs.phantom(seed=1, images={"train": 3, "validation": 1, "test": 1}, questions_per_image=4)
+    manifest = table_of(tmp_path, phantom, specs.manifest(split="train", roles="fit"))
+    (tmp_path / "scratch").mkdir()
     settings = {"steps": 3, "prompts_per_step": 3, "completions_per_pass": 3, "gamma": 0.5, "save_every": 1}
     return Assignment(
         spec=specs.training("dcpo", "recorder", **settings),
         checkpoint=tmp_path / "checkpoint",
         facts=specs.facts() / "facts.json",
-        manifest=tmp_path / "manifest" / "manifest.parquet",
-        images=tmp_path / "manifest",
+        manifest=manifest / "manifest.parquet",
+        images=manifest,
         out=tmp_path / "out",
         scratch=tmp_path / "scratch",
         checkpoints=None,

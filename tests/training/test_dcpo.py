@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 import torch
 from tests.architectures import both
+from trl.trainer.grpo_trainer import GRPOTrainer
 
 from dualread.errors import ConfigError
 from dualread.training.dcpo import Dcpo, confidence_start, group_normalized, train
@@ -88,19 +89,10 @@ def test_interleaved_groups_over_two_processes(monkeypatch):
 
 
 @both
-def test_each_token_is_trained_with_its_own_advantage(answered, monkeypatch):
+def test_each_token_is_trained_with_its_own_advantage(answered, calls):
     """On a real model: which advantage is applied to which token of the loss."""
-    from trl.trainer.grpo_trainer import GRPOTrainer
-
     make, ids = answered
-    compute_loss, seen = GRPOTrainer._compute_loss, []
-
-    def record(self, model, inputs):
-        loss = compute_loss(self, model, inputs)
-        seen.append((inputs, loss.item()))
-        return loss
-
-    monkeypatch.setattr(GRPOTrainer, "_compute_loss", record)
+    losses = calls(GRPOTrainer, "_compute_loss")
     log = pl.DataFrame(train(make("actor", reward=reward, gamma=0.5, steps=1)))
 
     # z + R_fmt: 1, 1, 0, -.5 -> mean .375; (.625^2 + .625^2 + .375^2 + .875^2) / 3 = .5625, deviation .75
@@ -113,12 +105,15 @@ def test_each_token_is_trained_with_its_own_advantage(answered, monkeypatch):
         tuple(before + block): [answer[i]] * len(before) + [confidence[i]] * len(block)
         for i, (before, block) in enumerate(ids)
     }
-    ((inputs, loss),) = seen
+    [loss] = losses
+    inputs = loss.arguments[2]
     rows = zip(inputs["completion_ids"], inputs["completion_mask"].bool(), inputs["advantages"], strict=True)
     found = {tuple(tokens[mask].tolist()): values[mask].tolist() for tokens, mask, values in rows}
     assert found == {tokens: pytest.approx(values) for tokens, values in expected.items()}
     # The ratio is 1, so the loss is minus the mean over completions of the mean advantage of their tokens.
-    assert loss == pytest.approx(-sum(sum(values) / len(values) for values in expected.values()) / 4, rel=1e-5)
+    assert loss.result.item() == pytest.approx(
+        -sum(sum(values) / len(values) for values in expected.values()) / 4, rel=1e-5
+    )
     assert log.filter(pl.col("name") == "terms/calibration/mean")["value"].to_list() == [pytest.approx(-0.325)]
 
 

@@ -1,17 +1,12 @@
-import dataclasses
 import math
-import shutil
 import types
 
 import polars as pl
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 from tests.architectures import both
-from tests.tiny import MODEL
+from trl.trainer.grpo_trainer import GRPOTrainer
 
-from dualread.errors import ArtifactError, DataError, TrainingError
-from dualread.models.backbones.checkpoint import load
+from dualread.errors import DataError, TrainingError
 from dualread.training import _grpo_trainer, dcpo, grpo, vl_calibration
 from dualread.training.grpo import train
 from dualread.training.rewards import dcpo as dcpo_reward
@@ -20,58 +15,23 @@ from dualread.training.rewards import vl_calibration as vl_reward
 from dualread.training.trainer import Algorithm, _reward_function, counted
 
 
-@pytest.fixture
-def run(tiny, job):
-    def run(name, **changes):
-        log = train(job(name, **changes))
-        weights = load(job(name).out, MODEL).state_dict()
-        return pl.DataFrame(log), weights
-
-    return run
-
-
 @both
-def test_training_moves_the_whole_model_and_keeps_a_log(tiny, run):
-    before = load(tiny.checkpoint, MODEL).state_dict()
-    log, after = run("actor")
-    moved = {name for name in before if not torch.equal(before[name], after[name])}
-    assert any("visual" in name or "vision" in name for name in moved)  # the vision tower is trained too
-    assert any("language_model" in name for name in moved)
-    assert log.filter(pl.col("name") == "reward")["step"].to_list() == [1, 2]
-    assert log.filter(pl.col("name") == "terms/length/mean").height == 2
-    assert log.filter(pl.col("name") == "terms/undefined/mean").height == 0  # undefined is not logged as a number
-    assert (log.filter(pl.col("name") == "gradient_norm")["value"] > 0).all()
-    assert log.filter(pl.col("name") == "kl").height == 0
-
-
-@both
-def test_the_turns_before_the_question_are_trained_on(tiny, job, monkeypatch):
+def test_the_turns_before_the_question_are_trained_on(tiny, job, calls):
     """The training itself compares what TRL makes of a prompt with transformers alone (`_reference`)."""
     turns = (("system", "You read images."), ("user", "Ready?"), ("assistant", "Yes."))
-    said, roll_out = [], _grpo_trainer.roll_out
-    monkeypatch.setattr(
-        _grpo_trainer, "roll_out", lambda *given, **named: said.append(given[1][0]) or roll_out(*given, **named)
-    )
+    rollouts = calls(_grpo_trainer, "roll_out")
     for algorithm, more in ((grpo, {}), (vl_calibration, {"patch_pixels": 8, "reward": vl_reward})):
         assert algorithm.train(job(f"{algorithm.__name__} turns", before=turns, **more))
     encoder = tiny.open().encoder
-    texts = {encoder.tokenizer.decode(prompt.token_ids) for prompt in said}
+    texts = {encoder.tokenizer.decode(call.arguments[1][0].token_ids) for call in rollouts}
     assert all("You read images." in text and text.index("Ready?") < text.index("Yes.") for text in texts)
     image_token = encoder.processor.image_token
     assert all(text.index("Yes.") < text.index(image_token) for text in texts)
 
 
-def test_training_from_an_incomplete_base_is_refused(tiny, job, tmp_path):
-    base = shutil.copytree(tiny.checkpoint, tmp_path / "base")
-    tensors = load_file(base / "model.safetensors")
-    save_file(dict(sorted(tensors.items())[23:]), base / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ArtifactError, match=r"base: .* 23 tensors are missing: "):
-        train(dataclasses.replace(job("actor"), checkpoint=base))
-
-
-def test_a_prompt_that_is_too_long_is_refused_and_named(run):
+def test_a_prompt_that_is_too_long_is_refused_and_named(job):
     with pytest.raises(DataError, match=r"the prompt has \d+ tokens with its image, more than max_prompt_tokens = 17"):
-        run("long", max_prompt_tokens=17)
+        train(job("long", max_prompt_tokens=17))
 
 
 def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
@@ -107,27 +67,19 @@ def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
 
 
 @both
-def test_kl_is_measured_against_the_base_and_only_if_it_has_a_coefficient(tiny, answered, monkeypatch):
-    from trl.trainer.grpo_trainer import GRPOTrainer
-
+def test_kl_is_measured_against_the_base_and_only_if_it_has_a_coefficient(answered, calls):
     make, _ = answered
-    compute_loss, references = GRPOTrainer._compute_loss, []
-
-    def record(self, model, inputs):
-        references.append(inputs.get("ref_per_token_logps"))
-        return compute_loss(self, model, inputs)
-
-    monkeypatch.setattr(GRPOTrainer, "_compute_loss", record)
+    losses = calls(GRPOTrainer, "_compute_loss")
     log = pl.DataFrame(train(make("with", reward=rlvr, kl_coefficient=1.0)))
     kl = log.filter(pl.col("name") == "kl")["value"]
     assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy still equals the base
     assert kl[1] > 1e-3  # and differs from it after a step
-    assert all(logps is not None for logps in references)
+    assert all(loss.arguments[2]["ref_per_token_logps"] is not None for loss in losses)
 
-    references.clear()
+    losses.clear()
     free = pl.DataFrame(train(make("without", reward=rlvr)))
     assert free.filter(pl.col("name") == "kl").height == 0
-    assert references == [None, None]
+    assert [loss.arguments[2].get("ref_per_token_logps") for loss in losses] == [None, None]
     held, moved = ((make(name).out / "model.safetensors").read_bytes() for name in ("with", "without"))
     assert held != moved
 
@@ -150,18 +102,11 @@ def test_every_train_log_has_accuracy_validity_and_confidence(answered, algorith
     assert found["seconds"] > 0
 
 
-def test_processes_that_train_together_keep_no_second_copy_of_the_gradients(job, monkeypatch):
-    from trl.trainer.grpo_trainer import GRPOTrainer
-
-    seen, step = [], GRPOTrainer.training_step
-
-    def record(self, *arguments):
-        seen.append(self.accelerator.ddp_handler.to_kwargs())
-        return step(self, *arguments)
-
-    monkeypatch.setattr(GRPOTrainer, "training_step", record)
+def test_processes_that_train_together_keep_no_second_copy_of_the_gradients(job, calls):
+    steps = calls(GRPOTrainer, "training_step")
     train(job("actor", steps=1))
-    assert [made["gradient_as_bucket_view"] for made in seen] == [True]
+    [trainer] = [step.arguments[0] for step in steps]
+    assert trainer.accelerator.ddp_handler.to_kwargs()["gradient_as_bucket_view"]
 
 
 def always(value):
@@ -193,8 +138,6 @@ def test_rewards_without_spread_are_an_error_at_the_end(job):
 
 
 def test_a_gradient_that_is_no_number_ends_its_step(job, monkeypatch):
-    from trl.trainer.grpo_trainer import GRPOTrainer
-
     right = GRPOTrainer._compute_loss
     monkeypatch.setattr(GRPOTrainer, "_compute_loss", lambda self, *given: right(self, *given) * math.nan)
     with pytest.raises(TrainingError, match="in step 1, the norm"):

@@ -9,11 +9,14 @@ import pytest
 import torch
 from tests.architectures import both
 from tests.tiny import MODEL, image
+from tests.training.conftest import LENGTH
+from tests.training.test_resume import Killed, dying
+from trl.trainer.grpo_trainer import GRPOTrainer
 
 from dualread.errors import ConfigError
 from dualread.models import own_pass
 from dualread.models.backbones.checkpoint import load
-from dualread.training import dcpo, grpo, vl_calibration
+from dualread.training import _lora, dcpo, grpo, vl_calibration
 from dualread.training.rewards import dcpo as dcpo_reward
 from dualread.training.rewards import rlvr
 from dualread.training.rewards import vl_calibration as vl_reward
@@ -52,25 +55,17 @@ def test_what_is_no_linear_layer_is_refused_with_those_that_are(job):
         grpo.train(job("actor", lora={**LORA, "targets": ["q_prj"]}))
 
 
-def test_the_reference_of_the_penalty_is_the_base_and_there_is_no_second_model(tiny, answered, monkeypatch):
-    from trl.trainer import grpo_trainer
-
+def test_the_reference_of_the_penalty_is_the_base_and_there_is_no_second_model(tiny, answered, calls):
     make, _ = answered
-    step, seen = grpo_trainer.GRPOTrainer._compute_loss, []
-
-    def record(self, model, inputs):
-        seen.append((self.ref_model, inputs))
-        return step(self, model, inputs)
-
-    monkeypatch.setattr(grpo_trainer.GRPOTrainer, "_compute_loss", record)
+    losses = calls(GRPOTrainer, "_compute_loss")
     log = pl.DataFrame(grpo.train(make("actor", reward=rlvr, kl_coefficient=1.0, learning_rate=0.02, lora=LORA)))
     kl = log.filter(pl.col("name") == "kl")["value"]
     assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy still equals the base
     assert kl[1] > 1e-3  # and differs from it after a step
-    assert all(reference is None for reference, _ in seen)
+    assert all(loss.arguments[0].ref_model is None for loss in losses)
     # The base has not moved: its log-probabilities are those of the checkpoint before the training.
     base, encoder = tiny.load()
-    inputs = seen[-1][1]
+    inputs = losses[-1].arguments[2]
     asked = [encoder.inputs(question.text, [image(k)]) for k, question in enumerate(make("actor").questions)]
     for i, reference in enumerate(inputs["ref_per_token_logps"]):
         ids = inputs["completion_ids"][i][inputs["completion_mask"][i].bool()].tolist()
@@ -82,8 +77,6 @@ def test_the_reference_of_the_penalty_is_the_base_and_there_is_no_second_model(t
 @both
 def test_the_merged_checkpoint_answers_as_the_adapter_does(tiny, job, monkeypatch):
     """The adapter as peft saves it, opened by peft alone, against the checkpoint that the training wrote."""
-    from dualread.training import _lora
-
     save, folder = _lora.save, job("actor").out.with_name("adapter")
 
     def keep(model, job):
@@ -112,39 +105,37 @@ def test_every_algorithm_trains_an_adapter(tiny, answered, algorithm, reward, se
 
 
 def test_in_bfloat16_the_base_stays_in_bfloat16_and_the_adapter_is_float32(tiny, job, monkeypatch):
-    from trl.trainer import grpo_trainer
-
-    seen, step = {}, grpo_trainer.GRPOTrainer.training_step
+    """An engine gets the weights that are saved, to the bit."""
+    dtypes, weights, step, save = set(), {}, GRPOTrainer.training_step, _lora.save
 
     def record(self, *arguments):
-        seen.update({name: weight.dtype for name, weight in self.model.named_parameters()})
+        dtypes.update((".lora_" in name, weight.dtype) for name, weight in self.model.named_parameters())
         return step(self, *arguments)
 
-    monkeypatch.setattr(grpo_trainer.GRPOTrainer, "training_step", record)
+    def note(model, job):
+        weights.update({name: tensor.clone() for name, tensor in _lora.merged_weights(model)})
+        save(model, job)
+
+    monkeypatch.setattr(GRPOTrainer, "training_step", record)
+    monkeypatch.setattr(_lora, "save", note)
     rounded = {**MODEL, "dtype": "bfloat16"}
-    grpo.train(dataclasses.replace(job("actor", lora=LORA, steps=1), backbone_settings=rounded))
-    assert {dtype for name, dtype in seen.items() if ".lora_" in name} == {torch.float32}
-    assert {dtype for name, dtype in seen.items() if ".lora_" not in name} == {torch.bfloat16}
-    assert load(job("actor").out, {**MODEL, "dtype": "auto"}).dtype == torch.bfloat16
+    grpo.train(dataclasses.replace(job("actor", lora=LORA, learning_rate=0.01), backbone_settings=rounded))
+    assert dtypes == {(True, torch.float32), (False, torch.bfloat16)}
+    actor, base = (load(folder, {**MODEL, "dtype": "auto"}) for folder in (job("actor").out, tiny.checkpoint))
+    assert actor.dtype == torch.bfloat16
+    own, before = actor.state_dict(), base.bfloat16().state_dict()
+    assert own.keys() == weights.keys()
+    assert all(torch.equal(weights[name], tensor) for name, tensor in own.items())
+    assert any(not torch.equal(before[name], tensor) for name, tensor in own.items())
 
 
-def test_a_killed_training_resumes_with_the_same_weights(job, tmp_path, monkeypatch):
-    from trl.trainer import grpo_trainer
-
-    grpo.train(job("whole", lora=LORA, save_every=1, steps=2))
-    step = grpo_trainer.GRPOTrainer.training_step
-
-    def killed(self, *arguments):
-        if self.state.global_step == 1:
-            raise KeyboardInterrupt
-        return step(self, *arguments)
-
-    settings = {"lora": LORA, "save_every": 1, "steps": 2, "checkpoints": tmp_path / "kept"}
-    with monkeypatch.context() as patch:
-        patch.setattr(grpo_trainer.GRPOTrainer, "training_step", killed)
-        with pytest.raises(KeyboardInterrupt):
-            grpo.train(job("resumed", **settings))
-    log = pl.DataFrame(grpo.train(job("resumed", **settings)))
+def test_a_killed_training_resumes_with_the_same_weights(job, tmp_path):
+    settings = {"lora": LORA, "save_every": 1, "steps": 2}
+    grpo.train(job("whole", **settings))
+    kept = settings | {"checkpoints": tmp_path / "kept"}
+    with pytest.raises(Killed):
+        grpo.train(job("resumed", reward=dying(LENGTH, 1), **kept))
+    log = pl.DataFrame(grpo.train(job("resumed", **kept)))
     assert log["step"].unique().sort().to_list() == [1, 2]
     whole, resumed = ((job(name).out / "model.safetensors").read_bytes() for name in ("whole", "resumed"))
     assert whole == resumed

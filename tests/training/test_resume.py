@@ -100,12 +100,6 @@ def test_a_finished_but_unpublished_training_only_saves_its_actor_again(job, str
     assert resume(job, folder) == straight
 
 
-def test_no_checkpoints_without_save_every_or_a_folder_for_them(job, tmp_path):
-    train(job("actor", steps=2))
-    train(job("actor", steps=2, save_every=1))  # there is no folder that outlives a kill
-    assert list(tmp_path.rglob("checkpoint-*")) == []
-
-
 def checkpoint(folder, *names):
     folder.mkdir(parents=True)
     for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json", *names):

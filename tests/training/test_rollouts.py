@@ -60,14 +60,6 @@ def test_rollouts_per_pass_goes_before_completions_per_pass(opened, rows, job, s
     assert [n for _, n in sizes] == pieces
 
 
-@both
-@pytest.mark.parametrize("size", [1, 5])
-def test_pieces_of_any_size_give_the_same_ids_per_row(opened, rows, job, size):
-    whole = sampled(opened, rows, job("", completions_per_pass=6))
-    assert sampled(opened, rows, job("", completions_per_pass=size)) == whole
-    assert len({tuple(ids) for ids in whole}) == 6  # the completions of one prompt differ, too
-
-
 def test_every_process_draws_what_one_process_would_draw(opened, rows, job):
     whole = sampled(opened, rows, job(""), step=3)
     split = [sampled(opened, rows[k : k + 3], job(""), step=3, first=k) for k in (0, 3)]
@@ -119,20 +111,16 @@ def test_activations_that_are_computed_again_do_not_change_the_rollouts(opened, 
     ],
     ids=["dcpo", "vl_calibration"],
 )
-def test_every_algorithm_generates_in_pieces_with_the_same_ids(job, algorithm, reward, settings, sizes, monkeypatch):
+def test_every_algorithm_generates_in_pieces_with_the_same_ids(job, algorithm, reward, settings, sizes, calls):
+    rollouts = calls(_grpo_trainer, "roll_out")
+
     def run(size, **other):
-        steps, whole = [], roll_out
-
-        def kept(*arguments, **named):
-            steps.append(whole(*arguments, **named))
-            return steps[-1]
-
-        monkeypatch.setattr(_grpo_trainer, "roll_out", kept)
+        rollouts.clear()
         sizes.clear()
         changes = {"prompts_per_step": 3, "completions_per_pass": size, **other, **settings}
         algorithm.train(job(f"pieces of {size}", reward=reward, **changes))
         assert {n for _, n in sizes} == {other.get("rollouts_per_pass", size)}
-        return steps
+        return [call.result for call in rollouts]
 
     whole = run(6)
     assert len(whole) == 2

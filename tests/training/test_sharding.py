@@ -11,87 +11,25 @@ from tests.architectures import both
 from tests.specs import changed
 from tests.tiny import FAMILIES, MODEL, build
 
-from dualread import plugins
 from dualread.errors import DualReadError
 from dualread.models.backbones.checkpoint import load
 from dualread.schema.base import Plugin
-from dualread.training import rewards, rollouts, worker
+from dualread.training import worker
 from dualread.training._sharding import Whole
 
-# Rewards that differ within groups, so that there are gradients; one process may be killed in a step.
-BY_LENGTH = """
-import os
-import signal
-from pathlib import Path
-
-from dualread.training.rewards.dcpo import CONTRACT
-
-_CALLS = []
-
-def reward(found, **columns):
-    _CALLS.append(found)
-    if (Path(__file__).parent / "kill").exists() and os.environ["RANK"] == "1" and len(_CALLS) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return [float(len(verdict.completion)) for verdict in found]
-
-def calibration_reward(found, *, groups, gamma):
-    return [-value for value in reward(found)]
-"""
 # Samples with a copy of the model, which gets its weights before each step.
 COPIED = """
-import torch
-
-from dualread.models.actor import EncodedRequest
-from dualread.models.backbones.checkpoint import open_checkpoint
-from dualread.models.generation._transformers_stream import complete
-from dualread.models.actor import Rollout, drawn_with
+from tests.training.test_sampled import Engine
 
 def prepare():
     pass
 
 def open_rollouts(checkpoint, model, settings, gpus):
-    return Copied(open_checkpoint(checkpoint, model))
-
-class Copied:
-    def __init__(self, opened):
-        self._opened = opened
-
-    @torch.no_grad()
-    def roll_out(self, weights, prompts, decoding, seeds):
-        opened = self._opened
-        opened.model.load_state_dict(dict(weights))
-        one = decoding.model_copy(update={"n_samples": 1})
-        asked = [
-            EncodedRequest(name=str(i), prompt=prompt, decoding=one, drawn_by=[("stand-in", seed)])
-            for i, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
-        ]
-        told = {
-            **{"temperature": decoding.temperature, "top_p": decoding.top_p},
-            **{"max_completion_tokens": decoding.max_completion_tokens},
-            **{"stop": opened.encoder.stop, "forbidden": opened.encoder.forbidden},
-        }
-        return [
-            Rollout(
-                token_ids=list(row.token_ids),
-                log_probs=list(row.token_log_probs),
-                drawn_with=drawn_with(seed=seed, **told),
-            )
-            for [row], seed in zip(complete(opened, asked), seeds, strict=True)
-        ]
-
-    def close(self):
-        pass
+    return Engine(checkpoint, model)
 """
 # Counts the numbers that a process has of weights, gradients and moments after each step.
-WORKER = """
-import dualread.training.rewards
-import dualread.training.rollouts
-dualread.training.rewards.__path__.append({folder!r})
-dualread.training.rollouts.__path__.append({folder!r})
+COUNTING = """
 from torch.optim.optimizer import register_optimizer_step_post_hook
-from dualread.models.backbones.checkpoint import load
-from dualread.training import worker
-from dualread.training._sharding import Whole
 
 def count(optimizer, *_):
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
@@ -103,7 +41,6 @@ def count(optimizer, *_):
     Path({folder!r}, f"held-{{os.environ['RANK']}}").write_text(repr(held))
 
 register_optimizer_step_post_hook(count)
-sys.exit(worker.main(sys.argv[1:]))
 """
 
 # Opens a model and shards it; tells the largest memory that this took beyond that of the packages, and what is there.
@@ -147,30 +84,15 @@ assert not buffers
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """Where the reward plugin is, and what processes tell."""
-    folder = tmp_path / "told"
-    folder.mkdir()
-    (folder / "by_length.py").write_text(BY_LENGTH)
-    (folder / "copied.py").write_text(COPIED)
-    for family in (rewards, rollouts):
-        family.__path__.append(str(folder))
-    plugins.known.cache_clear()  # another test may have looked which there are
-    yield folder
-    for family in (rewards, rollouts):
-        family.__path__.remove(str(folder))
-    plugins.known.cache_clear()
-
-
-@pytest.fixture
-def train(module, assignment, folder, tmp_path):
+def train(trainer, assignment, folder, tmp_path):
     """Return a function that trains on some processes and returns the log and the weights."""
-    name = module(WORKER.format(folder=str(folder)))
+    (folder / "copied.py").write_text(COPIED)
+    name = trainer(COUNTING.format(folder=str(folder)))
 
     def run(made, *, of=assignment, processes=1, checkpoints=None, engine=None, **settings):
         given = {**of.spec.settings, "completions_per_pass": 1, **settings}
         given = {**given, "save_every": 1} if checkpoints else {k: v for k, v in given.items() if k != "save_every"}
-        plugins = {"reward": Plugin(module="training.rewards.by_length")}
+        plugins = {"reward": Plugin(module="training.rewards.recorder")}
         plugins |= {"rollouts": Plugin(module=f"training.rollouts.{engine}")} if engine else {}
         spec = changed(of.spec, settings=given, **plugins)
         work = changed(of, spec=spec, out=tmp_path / made, scratch=tmp_path / f"{made}-scratch")

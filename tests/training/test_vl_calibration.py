@@ -11,7 +11,6 @@ from tests.architectures import both
 from tests.tiny import MODEL, image
 
 from dualread.models import prompts
-from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.processor import load_processor
 from dualread.training import _grpo_trainer, vl_calibration
 from dualread.training.rewards import vl_calibration as reward
@@ -54,11 +53,11 @@ def speak(monkeypatch):
 
 
 @pytest.fixture
-def run(job, tmp_path):
-    def run(name, seed=1, **changes):
+def run(job):
+    def run(name, **changes):
         settings = {"group_size": 4, "completions_per_pass": 8, "patch_pixels": 14} | changes
-        log = vl_calibration.train(job(name, seed=seed, reward=reward, prompt="vl_calibration", **settings))
-        return pl.DataFrame(log), load(tmp_path / name, MODEL).state_dict()
+        log = vl_calibration.train(job(name, reward=reward, prompt="vl_calibration", **settings))
+        return pl.DataFrame(log)
 
     return run
 
@@ -68,12 +67,8 @@ def logged(log, name):
 
 
 @both
-def test_training_moves_the_model_and_logs_every_term(tiny, run, speak):
-    before = load(tiny.checkpoint, MODEL).state_dict()
-    log, after = run("actor", kl_coefficient=1e-4)
-    moved = {name for name in before if not torch.equal(before[name], after[name])}
-    assert any("visual" in name or "vision" in name for name in moved)
-    assert any("language_model" in name for name in moved)
+def test_training_logs_every_term(run, speak):
+    log = run("actor", kl_coefficient=1e-4)
     assert logged(log, "valid/mean") == [1, 1]
     assert logged(log, "five_parts/mean") == [0.75, 0.75]
     assert logged(log, "no_vision_block/mean") == [0.25, 0.25]
@@ -91,7 +86,7 @@ def test_training_moves_the_model_and_logs_every_term(tiny, run, speak):
 
 def test_training_also_works_without_any_vision_block(run, speak, monkeypatch):
     monkeypatch.setitem(globals(), "SAID", ["left lung", "<answer>yes</answer>", SAID[3], "<vision>"])
-    log, _ = run("actor")
+    log = run("actor")
     assert logged(log, "no_vision_block/mean") == [1, 1]
     assert logged(log, "visual_certainty/mean") == []  # undefined is not logged as a number
 
@@ -125,7 +120,7 @@ def test_negative_advantages_are_weighted_in_the_loss_at_exactly_the_vision_toke
 
     monkeypatch.setattr(GRPOTrainer, "_get_per_token_logps_and_entropies", keep_log_probs)
     monkeypatch.setattr(GRPOTrainer, "_compute_loss", keep_inputs)
-    log, _ = run("actor", steps=1)
+    log = run("actor", steps=1)
     n_blamed, entropies = 0, []
     for padded, mask, gradient, entropy in zip(
         kept["completion_ids"].tolist(),

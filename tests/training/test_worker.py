@@ -114,30 +114,6 @@ def test_workers_end_when_the_waiting_process_is_interrupted_or_killed(module, t
         assert owner.communicate(timeout=60)[0] == ""
 
 
-RECORDER = """
-import json, os, signal
-from pathlib import Path
-
-from dualread.training.rewards.dcpo import CONTRACT
-
-_OUT = Path(__file__).parent
-
-def _record(name, values):
-    with (_OUT / f"{name}-{os.environ['RANK']}").open("a") as file:
-        file.write(json.dumps(values) + "\\n")
-
-def reward(found, *, sample_id, **columns):
-    _record("asked", sample_id)
-    if (_OUT / "kill").exists() and os.environ["RANK"] == "1" and len((_OUT / "asked-1").read_text().splitlines()) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return [float(len(verdict.completion)) for verdict in found]
-
-def calibration_reward(found, *, groups, gamma):
-    _record("groups", groups)
-    return [-float(len(verdict.completion)) for verdict in found]
-"""
-
-
 def recorded(folder):
     return {path.name: [json.loads(line) for line in path.read_text().splitlines()] for path in folder.glob("*-?")}
 
@@ -148,19 +124,11 @@ def without_seconds(scratch):
 
 @pytest.mark.long
 @pytest.mark.parametrize("lora", [{}, {"lora": {"rank": 2, "alpha": 4}}], ids=["all weights", "lora"])
-def test_two_processes_train_one_actor_even_after_a_kill(module, assignment, tmp_path, lora):
+def test_two_processes_train_one_actor_even_after_a_kill(trainer, assignment, folder, tmp_path, lora):
     """Two processes share the six completions of a step, so that the group of the second prompt is split."""
     spec = changed(assignment.spec, settings={**assignment.spec.settings, **lora})
     assignment = changed(assignment, spec=spec)
-    folder = tmp_path / "rewards"
-    folder.mkdir()
-    (folder / "recorder.py").write_text(RECORDER)
-    name = module(f"""
-        import dualread.training.rewards
-        dualread.training.rewards.__path__.append({str(folder)!r})
-        from dualread.training import worker
-        sys.exit(worker.main(sys.argv[1:]))
-    """)
+    name = trainer()
 
     def train(work):
         (work.scratch / "work").write_text(work.to_json())

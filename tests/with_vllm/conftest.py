@@ -15,9 +15,9 @@ from dualread.schema.answers import GenerateSpec, ReplaySpec
 from dualread.schema.backbones import CopyCheckpointSpec
 from dualread.schema.base import ConfiguredPlugin
 from dualread.schema.replay import Agreement
-from dualread.stages import build_manifest, draw_phantom
 from tests import specs
 from tests.environments import python_of
+from tests.hospital import table_of
 from tests.specs import changed
 from tests.tiny import MODEL, Tiny, build
 
@@ -38,14 +38,9 @@ def vllm_python() -> Path:
 @pytest.fixture(scope="session")
 def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """128 questions about 16 images, which are larger than the backbones' input."""
-    folder = tmp_path_factory.mktemp("hospital")
-    (folder / "phantom").mkdir()
-    (folder / "manifest").mkdir()
     images = {"train": 1, "validation": 1, "test": 16}
     phantom = specs.phantom(seed=1, images=images, size=48, questions_per_image=8)
-    draw_phantom.compute(phantom, {}, folder / "phantom")
-    build_manifest.compute(specs.manifest(), {"source": folder / "phantom"}, folder / "manifest")
-    return folder / "manifest"
+    return table_of(tmp_path_factory.mktemp("hospital"), phantom, specs.manifest())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,8 @@ from dualread.models.prompts import file_of
 from dualread.schema.answers import Choices
 from dualread.schema.base import Prompt
 from dualread.schema.columns import CHOICES, FEATURES, GENERATIONS, MANIFEST
-from dualread.stages import build_manifest, draw_phantom
 from tests import same_names, specs
+from tests.hospital import table_of
 from tests.specs import changed
 from tests.with_vllm.conftest import ROOT, TRANSFORMERS, VLLM, Lab
 
@@ -79,15 +79,12 @@ def test_lists_of_images_and_earlier_turns_are_shown_as_transformers_shows_them(
         (tmp_path / "ward").mkdir(exist_ok=True)
         (tmp_path / "ward" / name).write_text(text)
     phantom = specs.phantom("medframeqa", images={"test": 16}, size=48, questions_per_image=2)
-    folders = {name: tmp_path / name for name in ("frames", "manifest", "vllm", "transformers", "features")}
-    for name in ("frames", "manifest"):
-        folders[name].mkdir()
-    draw_phantom.compute(phantom, {}, folders["frames"])
-    build_manifest.compute(specs.manifest("medframeqa"), {"source": folders["frames"]}, folders["manifest"])
-    numbers = read_table(folders["manifest"] / "manifest.parquet", MANIFEST)["image_files"].list.len()
+    folders = {name: tmp_path / name for name in ("vllm", "transformers", "features")}
+    manifest = table_of(tmp_path, phantom, specs.manifest("medframeqa"))
+    numbers = read_table(manifest / "manifest.parquet", MANIFEST)["image_files"].list.len()
     assert set(numbers) == {2, 3}
     asked = {"dataset": "medframeqa", "prompt": Prompt(name=prompt, file=file_of(prompt))}
-    given = {"manifest": folders["manifest"], "shadows": tmp_path}
+    given = {"manifest": manifest, "shadows": tmp_path}
     for name, engine in (("vllm", VLLM), ("transformers", TRANSFORMERS)):
         qwen.make("generate", folders[name], qwen.answers(engine, **asked), **given)
     ours, theirs = generations(folders["vllm"]), generations(folders["transformers"])

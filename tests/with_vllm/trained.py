@@ -34,21 +34,16 @@ from dualread.errors import DualReadError
 from dualread.models import own_pass, prompts
 from dualread.models.backbones.checkpoint import Opened, copy_processor, load
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.conditions import Asked
 from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import Core
-from dualread.schema.recorded import Facts
 from dualread.training import _rollouts, dcpo, grpo, state_signal, vl_calibration
 from dualread.training.job import Job
+from tests import jobs
+from tests.jobs import by_length
 from tests.tiny import GRPO, MODEL, build, image
 
 # vLLM shares whole blocks of 32 tokens between prompts.
 QUESTIONS = [" ".join([text] * 12) for text in ("Is this a CT scan?", "What is the size of the lesion?", "Where?")]
-
-
-def by_length(found: Any, **_: Any) -> list[float]:
-    """Return rewards that differ, so that every step changes the weights."""
-    return [float(len(verdict.completion)) for verdict in found]
 
 
 BY_LENGTH = types.SimpleNamespace(CONTRACT="single", reward=by_length, calibration_reward=by_length)
@@ -76,24 +71,14 @@ def job(
     checkpoint = folder / family
     if not checkpoint.exists():
         build(family, checkpoint, hidden_size=64)  # vLLM's attention on CPUs needs heads of width 32 or more
-    for i in range(3):
-        image(i).save(folder / f"{i}.png")
     changes = {"steps": 6, "prompts_per_step": 3, "completions_per_pass": 3, "rollouts": "vllm"}
-    return Job(
-        checkpoint=checkpoint,
-        facts=Facts(),
-        questions=[
-            Asked(
-                sample_id=str(i), text=prompts.render("shared", question=q), image_files=[f"{i}.png"], image_id=str(i)
-            )
-            for i, q in enumerate(QUESTIONS)
-        ],
-        references=[["yes"], ["large"], ["left"]],
-        images=folder,
+    return jobs.job(
+        folder,
+        checkpoint,
+        QUESTIONS,
         backbone_settings={**MODEL, "dtype": dtype},
         reward=settings.pop("reward", BY_LENGTH),
         settings=(algorithm or grpo).Settings(**GRPO | changes | settings),
-        seed=1,
         out=folder / f"{name} out",
         scratch=folder / f"{name} scratch",
         checkpoints=settings.get("save_every") and folder / "kept",

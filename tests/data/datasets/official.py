@@ -5,10 +5,11 @@ import json
 from dataclasses import astuple
 from pathlib import Path
 
+import polars as pl
+
 from dualread import plugins
 from dualread.data.datasets.base import load
 from tests import golden
-from tests.data.datasets.tables import write_tables
 
 RAD = "VQA_RAD Dataset Public.json"
 RAD_IMAGES = "VQA_RAD Image Folder"
@@ -97,6 +98,25 @@ def write_rows(folder: Path, loader: str, *rows: dict, name: str | None = None) 
         write(folder, {OF_2019: "\n".join(rows), f"{IMAGES_2019}/a": ""})
     else:
         write(folder, {name or "test.json": list(rows)})
+
+
+OF_THE_HUB = {
+    "image": pl.Struct({"bytes": pl.Binary, "path": pl.String}),
+    "question": pl.String,
+    "answer": pl.String,
+}
+
+
+def write_tables(folder, split, *shards, schema=OF_THE_HUB):
+    """Write one table for each list of (image bytes, question, answer), named as on the hub."""
+    (folder / "data").mkdir(exist_ok=True)
+    for i, rows in enumerate(shards):
+        records = [
+            {"image": {"bytes": image, "path": None}, "question": question, "answer": answer}
+            for image, question, answer in rows
+        ]
+        name = f"{split}-{i:05d}-of-{len(shards):05d}-e5bc3d208bb4deeb.parquet"
+        pl.DataFrame(records, schema=schema).write_parquet(folder / "data" / name)
 
 
 def _named(image, folder):

@@ -8,8 +8,17 @@ import polars as pl
 from dualread import plugins
 from dualread.data.datasets.base import load
 from tests import golden
-from tests.data.datasets.official import IMAGES_2019, OF_2019, PMC_COLUMNS, RAD, RAD_IMAGES, record, write, write_rows
-from tests.data.datasets.tables import write_tables
+from tests.data.datasets.official import (
+    IMAGES_2019,
+    OF_2019,
+    PMC_COLUMNS,
+    RAD,
+    RAD_IMAGES,
+    record,
+    write,
+    write_rows,
+    write_tables,
+)
 
 # By loader: rows that it refuses behind a good one, as changes to it.
 ROWS = {

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from dualread.data.datasets import slake, vqa_med_2019, vqa_rad
+from dualread.data.datasets._hub_tables import read_rows
 from dualread.data.datasets.base import load
+from dualread.data.tables import parquet
 from tests import golden
 from tests.data.datasets.official import (
     IMAGES_2019,
@@ -18,8 +20,8 @@ from tests.data.datasets.official import (
     rows_or_refusal,
     write,
     write_rows,
+    write_tables,
 )
-from tests.data.datasets.tables import write_tables
 
 SHARED = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).resolve().parents[3] / ".." / "shared")) / "data"
 
@@ -185,6 +187,7 @@ LATER = {
     ),
 }
 FLAT = {Path(name).name: text for name, text in LATER.items() if name.startswith(f"{TEST_2021}/Task1")}
+DEEP = {f"1/2/3/4/{name}": text for name, text in {**FLAT, "VQA-500-Images/a": ""}.items()}
 
 
 def tables_of_the_hub(folder):
@@ -233,6 +236,7 @@ CASES = {
     **{f"2020, {split}": (LATER, "vqa_med_2020", split, {}) for split in ("train", "validation", "test")},
     **{f"2021, {split}": (LATER, "vqa_med_2021", split, {}) for split in ("train", "validation", "test")},
     "a flat folder": ({**FLAT, "VQA-500-Images/a": ""}, "vqa_med_2021", "test", {}),
+    "an archive of four folders": (DEEP, "vqa_med_2021", "test", {}),
     "two folders": (AGAIN, "vqa_med_2020", "validation", {}),
 }
 
@@ -257,6 +261,17 @@ def test_rows_of_official_files(tmp_path):
         folder = made(tmp_path / str(k), content, loader, split)
         found[name] = rows_or_refusal(loader, folder, split, settings)
     golden.check(Path(__file__).with_name("official.txt"), found)
+
+
+def test_rows_are_numbered_through_all_tables_and_equal_images_are_one_object(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "_BATCH", 2)
+    write_tables(tmp_path, "train", [(b"one", f"q{i}", "x") for i in range(5)], [(b"two", "q5", "x")])
+    write_tables(tmp_path, "test", [(b"one", "q6", "x"), (b"two", "q7", "x")])
+    rows = read_rows(tmp_path, ["train", "test"])
+    assert [split for split, _ in rows] == ["train"] * 6 + ["test"] * 2
+    assert [row.source_row for _, row in rows] == list(range(8))
+    assert [row.question for _, row in rows] == [f"q{i}" for i in range(8)]
+    assert len({id(row.images[0].source) for _, row in rows}) == 2
 
 
 def test_images_of_vqa_rad_are_recognized_by_content(tmp_path, monkeypatch):

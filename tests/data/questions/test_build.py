@@ -1,13 +1,13 @@
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
+import polars as pl
 
 from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row
 from dualread.data.questions.audit import refuse_broken
-from dualread.data.questions.build import build, image_identities
+from dualread.data.questions.build import build, digest
 from dualread.data.questions.pictures import ImageFile
-from dualread.errors import DataError
 
 FILE = Path("/official/test.json")
 
@@ -86,17 +86,6 @@ def test_images_with_the_same_pixels_are_one_cluster_with_one_role():
     assert "20 image names, 19 distinct pictures" in audit["reason"].to_list()
 
 
-def test_one_name_for_two_pictures_is_refused_and_embedded_images_are_not_printed():
-    images = _images(i1="p1") | {b"embedded": ImageFile(file="f", pixel_sha256="p2", thumbnail=b"")}
-    loaded = _loaded(_row(0), _row(1, image=b"embedded"), _row(2, image=b"embedded"))
-    with pytest.raises(DataError) as error:
-        image_identities(loaded, images)
-    assert str(error.value) == (
-        "/official/test.json: row 1 (id 1): image i1 is another picture than in row 0 (id 0), expected one picture per"
-        " name. Rename one of them."
-    )
-
-
 def test_empty_answers_and_repetitions_are_kept_and_counted():
     rows = [_row(0), _row(1), _row(2, reference_answers=("",)), _row(3, reference_answers=("MRI",))]
     manifest, audit = _build(_loaded(*rows), _images(i1="p"))
@@ -108,40 +97,44 @@ def test_empty_answers_and_repetitions_are_kept_and_counted():
     assert audit.filter(audit["step"] == "role test")["kept"].to_list() == [4]
 
 
-def test_broken_rows_are_listed_together():
-    rows = [_row(0, question=" "), _row(1, name="gone"), _row(2, reference_answers=()), _row(1, source_row=9)]
-    with pytest.raises(DataError) as error:
-        refuse_broken(_loaded(*rows), {rows[1].images[0].source: "/official/imgs/gone.jpg: no such image file."})
-    assert str(error.value).splitlines() == [
-        "/official/test.json: row 0 (id 0): the question is empty. Correct the row.",
-        "/official/test.json: row 1 (id 1): /official/imgs/gone.jpg: no such image file.",
-        "/official/test.json: row 2 (id 2): there is no reference answer. Correct the row.",
-        "/official/test.json: row 9 (id 1): row 1 has the same id, expected unique ids."
-        " Remove one of the rows or change its id.",
-    ]
-    refuse_broken(_loaded(_row(0), _row(1)), {})
+def test_rows_that_a_prompt_can_ask_and_an_answer_can_match_are_accepted():
+    asked = _row(0, options=("liver", "lung"), reference_answers=("the Lung.", "right lung"))
+    refuse_broken(_loaded(asked, _row(1, options=tuple(map(str, range(10))), reference_answers=("9",)), _row(2)), {})
 
 
-def test_rows_that_no_prompt_can_ask_or_no_answer_can_match_are_refused():
-    four = ("liver", "lung", "heart", "kidney")
-    rows = [
-        _row(0, question="<image> What is it?"),
-        _row(1, options=four, reference_answers=("A",)),
-        _row(2, options=four, reference_answers=("",)),
-        _row(3, options=four[:1], reference_answers=("liver",)),
-        _row(4, options=tuple(map(str, range(11))), reference_answers=("3",)),
-        _row(5, options=("liver", "<|im_end|>"), reference_answers=("liver",)),
-    ]
-    with pytest.raises(DataError) as error:
-        refuse_broken(_loaded(*rows), {})
-    said = [line.split("): ")[1] for line in str(error.value).splitlines()]
-    assert [line.partition(",")[0].partition(". Correct")[0] for line in said] == [
-        "the text '<image> What is it?' contains the control token '<image>'",
-        "the gold answer is 'A'",
-        "the gold answer is ''",
-        "there are 1 options",
-        "there are 11 options",
-        "the text '<|im_end|>' contains the control token '<|im_end|>'",
-    ]
-    ten = _row(1, options=tuple(map(str, range(10))), reference_answers=("9",))
-    refuse_broken(_loaded(_row(0, options=four[:2], reference_answers=("the Lung.", "right lung")), ten), {})
+MANIFEST = pl.DataFrame(
+    {
+        "sample_id": ["a", "b"],
+        "reference_answers": [["é"], []],
+        "modality": ["ct", None],
+        "image_id": ["i", "i"],
+        "cluster_id": ["i", "j"],
+        "patient_id": [None, "p"],
+        "image_files": [["images/ab.png"], ["images/cd.png"]],
+        "image_roles": pl.Series([[], []], dtype=pl.List(pl.String)),
+        "pixel_sha256s": [["p1"], ["p2"]],
+    }
+)
+
+
+def test_the_digest_is_that_of_the_rows_as_json():
+    lines = (
+        '{"image_file":"images/ab.png","image_id":"i","image_sha256":"ab","modality":"ct","pixel_sha256":"p1",'
+        '"reference_answers":["é"],"sample_id":"a"}\n'
+        '{"cluster_id":"j","image_file":"images/cd.png","image_id":"i","image_sha256":"cd","modality":null,'
+        '"patient_id":"p","pixel_sha256":"p2","reference_answers":[],"sample_id":"b"}\n'
+    )
+    assert digest(MANIFEST) == hashlib.sha256(lines.encode()).hexdigest()
+
+
+def test_the_digest_of_several_images_has_their_lists():
+    several = MANIFEST.head(1).with_columns(
+        image_files=pl.lit(["images/ab.png", "images/cd.png"]),
+        image_roles=pl.lit(["prior", "current"]),
+        pixel_sha256s=pl.lit(["p1", "p2"]),
+    )
+    line = (
+        '{"image_files":["images/ab.png","images/cd.png"],"image_id":"i","image_roles":["prior","current"],'
+        '"modality":"ct","pixel_sha256s":["p1","p2"],"reference_answers":["é"],"sample_id":"a"}\n'
+    )
+    assert digest(several) == hashlib.sha256(line.encode()).hexdigest()

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from dualread.data.datasets.base import Picture
-from dualread.data.donors import pair
 from dualread.data.questions.build import build, digest, image_identities
 from dualread.data.questions.leakage import refuse_patients, shared_pictures
 from dualread.data.questions.roles import cluster_identities
@@ -97,30 +96,6 @@ def test_the_digest_of_a_table_without_patients_counts_no_clusters():
     known, _ = _build(rows(a="kim", b="kim"), IMAGES)
     others, _ = _build(rows(a="kim", b="lee"), IMAGES)
     assert len({digest(without), digest(known), digest(others)}) == 3
-
-
-def asked(**patients):
-    """Two images with yes and two with no, to one question."""
-    golds = {"a": "yes", "b": "no", "c": "no", "d": "yes"}
-    loaded = _loaded(
-        *(
-            _row(k, name=name, patient=who, reference_answers=(golds[name],))
-            for k, (name, who) in enumerate(patients.items())
-        )
-    )
-    return _build(loaded, IMAGES)[0]
-
-
-def test_donors_are_of_another_patient():
-    pairs, _ = pair(asked(a="kim", b="kim", c="lee", d="lee"), [])
-    assert dict(pairs.select("source_image_id", "donor_image_id").iter_rows()) == {
-        "a": "c",
-        "c": "a",
-        "b": "d",
-        "d": "b",
-    }
-    pairs, _ = pair(asked(a="kim", b="kim"), [])
-    assert pairs.is_empty()
 
 
 PLACES = {"dataset": "mine", "image_id": "a", "patient_id": "x"}

@@ -1,4 +1,3 @@
-import hashlib
 import io
 import weakref
 
@@ -6,10 +5,9 @@ import pytest
 from PIL import Image
 
 from dualread.data import given_images
-from dualread.data.datasets.base import Picture, Row
-from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import pictures
 from dualread.data.questions.pictures import SIDE, Pictures, thumbnail
+from tests.data.questions.test_build import _row
 
 
 def _picture(value, format_name="PNG"):
@@ -19,23 +17,7 @@ def _picture(value, format_name="PNG"):
 
 
 def row_of(image, name="i1"):
-    return Row(
-        **{"official_id": "1", "question": "What?", "reference_answers": ("CT",), "answer_type": "open"},
-        **{"content_family": None, "options": (), "modality": None, "location": None},
-        **{"images": (Picture(image, name),), "source_row": 0},
-    )
-
-
-def test_an_image_is_identified_by_its_pixels_in_a_file_and_in_a_table(tmp_path):
-    found, content = Pictures(), _picture(7)
-    (tmp_path / "wrong.name").write_bytes(content)
-    for image in (content, tmp_path / "wrong.name", _picture(7, "BMP")):
-        assert found.identity(row_of(image)) == pixel_sha256(open_image(content))
-        file = found.files[image]
-        named = hashlib.sha256(pictures.content(image)).hexdigest()
-        assert file.file == f"images/{named}.{'bmp' if pictures.content(image)[:2] == b'BM' else 'png'}"
-        assert file.thumbnail == bytes([7]) * SIDE**2
-    assert found.broken == {}
+    return _row(0, name=name, image=image)
 
 
 def test_a_broken_image_has_a_reason_and_is_identified_by_its_name(tmp_path):

@@ -6,28 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row
+from dualread.data.datasets.base import AuditStep, Loaded, Picture
 from dualread.data.questions.select import select
 from dualread.errors import DataError
 from dualread.schema.data import Select
+from tests.data.questions import test_build as build
 
 FILE = Path("/official/test.json")
 LANGUAGE = AuditStep(step="language", kept=4, dropped=2, reason="r")
 
 
 def _row(number, answer_type="open", picture=None):
-    return Row(
-        official_id=f"q{number}",
-        question="What?",
-        reference_answers=("CT",),
-        answer_type=answer_type,
-        content_family=None,
-        options=(),
-        modality=None,
-        location=None,
-        images=(Picture(f"{picture or number}".encode(), f"i{number}"),),
-        source_row=number,
-    )
+    shown = Picture(f"{picture or number}".encode(), f"i{number}")
+    return build._row(number, official_id=f"q{number}", answer_type=answer_type, images=(shown,))
 
 
 def _select(rows, rule, seed=0, picture_of=lambda row: row.images[0].source):
@@ -77,28 +68,6 @@ def test_pictures_are_identified_only_for_rows_that_the_draw_reaches():
     _select(rows, {"questions": 10, "max_per_image": 1}, picture_of=lambda row: asked.append(row.official_id) or row)
     assert asked == [row.official_id for row in _drawn_first(rows, 0)[:10]]
     _select(rows, {"questions": 10}, picture_of=lambda row: pytest.fail("nothing depends on pictures"))
-
-
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
-        ({"questions": 7}, "select.questions: 7 rows asked for, 6 found; there are no more. Ask for fewer."),
-        (
-            {"questions": {"open": 4, "closed": 3}, "max_per_image": 1},
-            "select.questions.open: 4 rows asked for, 2 found; 2 more are on pictures that already have 1.",
-        ),
-        (
-            {"questions": {"open": 1, "closed": 3}},
-            "select.questions.closed: 3 rows asked for, 2 found; there are no more. Ask for fewer.",
-        ),
-    ],
-)
-def test_too_few_rows_are_an_error_with_the_counts(rule, message):
-    # Closed q4 and q5 have pictures of their own; of the open ones q0 too, q1 to q3 share one.
-    rows = [_row(0), *(_row(i, "open", "a") for i in (1, 2, 3)), _row(4, "closed"), _row(5, "closed")]
-    with pytest.raises(DataError) as error:
-        _select(rows, rule)
-    assert f"/official/test.json: {message}" in str(error.value)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=12, max_size=40), st.randoms(), st.integers(0, 9))

@@ -1,6 +1,7 @@
 """Damage of checkpoints, and what has to refuse or accept one."""
 
 import json
+from functools import partial
 
 import pytest
 import torch
@@ -55,15 +56,14 @@ def copied(tiny, folder, out):
     return copy_checkpoint.compute(CopyCheckpointSpec(model=MODEL), {"source": folder}, out)
 
 
-def refusals(tiny, folder):
+def refusals(tiny, folder, openings):
     """Return the message of each way to copy or open the checkpoint; all of them have to refuse it."""
     said = []
     out = folder.parent / "out"
     for attempt in (
         lambda: copied(tiny, folder, out),
         lambda: check(folder, MODEL),
-        lambda: load(folder, MODEL),
-        lambda: open_checkpoint(folder, MODEL),
+        *(partial(opened, folder, MODEL) for opened in openings),
     ):
         with pytest.raises(ArtifactError) as refused:
             attempt()
@@ -72,8 +72,8 @@ def refusals(tiny, folder):
     return said
 
 
-def assert_refused(tiny, folder, *expected):
-    for said in refusals(tiny, folder):
+def assert_refused(tiny, folder, *expected, openings=(load, open_checkpoint)):
+    for said in refusals(tiny, folder, openings):
         assert str(folder) in said
         for words in expected:
             assert words in said

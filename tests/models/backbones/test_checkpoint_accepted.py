@@ -9,90 +9,79 @@ import torch
 from dualread.models.backbones.checkpoint import load, open_checkpoint
 from tests.architectures import both
 from tests.models.backbones.damage import EMBEDDINGS, assert_accepted, copied, edit_json, edit_weights, shard, without
-from tests.tiny import FAMILIES, MODEL
+from tests.tiny import MODEL
 
 
-@both
-def test_a_whole_checkpoint_is_accepted(tiny, folder):
-    assert_accepted(tiny, folder)
+def weights(edit):
+    return lambda folder: edit_weights(folder, edit)
 
 
-@both
-def test_a_sharded_checkpoint_is_accepted(tiny, folder):
-    shard(folder)
-    assert_accepted(tiny, folder)
+def cast(dtype):
+    return weights(lambda tensors: {name: tensor.to(dtype) for name, tensor in tensors.items()})
 
 
-def test_a_config_that_says_that_nothing_is_quantized_is_accepted(tiny, folder):
-    edit_json(folder / "config.json", lambda entries: entries.update(quantization_config=None))
-    assert_accepted(tiny, folder)
+def with_head(family, *left_out):
+    """A head that is tied to the embeddings, stored beside them, or in their place where they are left out."""
+    stored = EMBEDDINGS[family]
+    return weights(lambda tensors: {**without(tensors, *left_out), "lm_head.weight": tensors[stored].clone()})
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_weights_of_another_dtype_are_accepted(tiny, folder, dtype):
-    edit_weights(folder, lambda tensors: {name: tensor.to(dtype) for name, tensor in tensors.items()})
-    assert_accepted(tiny, folder)
+def renamed(**parts):
+    """Other names of the same weights, as checkpoints of the hub and other versions of transformers have them."""
 
-
-@both
-def test_a_tied_head_may_be_stored_in_addition_to_the_embeddings(tiny, folder):
-    edit_weights(folder, lambda tensors: {**tensors, "lm_head.weight": tensors[EMBEDDINGS[tiny.family]].clone()})
-    assert_accepted(tiny, folder)
-
-
-@both
-def test_a_tied_head_may_be_stored_instead_of_the_embeddings(tiny, folder):
-    stored = EMBEDDINGS[tiny.family]
-    edit_weights(folder, lambda tensors: {**without(tensors, stored), "lm_head.weight": tensors[stored]})
-    assert_accepted(tiny, folder)
-
-
-# Names of the same weights in checkpoints of the hub and in other versions of transformers.
-LAYOUTS = {
-    "qwen3_vl": [
-        [("model.language_model.", "language_model."), ("model.visual.", "visual.")],
-    ],
-    "gemma3": [
-        [("vision_tower.", "vision_tower.vision_model.")],
-        [("language_model.model.", "model.language_model."), ("vision_tower.", "model.vision_tower.vision_model.")],
-        [
-            ("language_model.model.", "model.language_model."),
-            ("vision_tower.", "model.vision_tower."),
-            ("multi_modal_projector.", "model.multi_modal_projector."),
-        ],
-    ],
-}
-
-
-@pytest.mark.parametrize(("tiny", "layout"), [(f, i) for f in FAMILIES for i in LAYOUTS[f]], indirect=["tiny"])
-def test_older_names_of_the_same_weights_are_accepted(tiny, layout, folder):
     def rename(tensors):
-        renamed = dict(tensors)
-        for old, new in layout:
-            renamed = {re.sub(f"^{re.escape(old)}", new, name): tensor for name, tensor in renamed.items()}
-        assert renamed.keys() != tensors.keys()
-        return renamed
+        found = dict(tensors)
+        for old, new in parts.items():
+            found = {re.sub(f"^{old}[.]", f"{new}.", name): tensor for name, tensor in found.items()}
+        assert found.keys() != tensors.keys()
+        return found
 
-    edit_weights(folder, rename)
-    assert_accepted(tiny, folder)
-
-
-@pytest.mark.parametrize(
-    ("tiny", "name"),
-    [
-        ("qwen3_vl", "model.language_model.rotary_emb.inv_freq"),
-        ("gemma3", "vision_tower.vision_model.embeddings.position_ids"),
-    ],
-    indirect=["tiny"],
-)
-def test_buffers_that_transformers_no_longer_stores_are_accepted(tiny, name, folder):
-    edit_weights(folder, lambda tensors: {**tensors, name: torch.arange(4)})
-    assert_accepted(tiny, folder)
+    return weights(rename)
 
 
-@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
-def test_the_older_name_of_qwens_vision_part_is_accepted(tiny, folder):
-    edit_json(folder / "config.json", lambda config: config["vision_config"].update(model_type="qwen3_vl"))
+def with_buffer(name):
+    return weights(lambda tensors: {**tensors, name: torch.arange(4)})
+
+
+VISION = "vision_tower.vision_model"
+# By family: what is done to the folder of a whole checkpoint.
+LAYOUTS = {
+    "qwen3_vl": {
+        "whole": lambda folder: None,
+        "sharded": shard,
+        "nothing is quantized": lambda folder: edit_json(
+            folder / "config.json", lambda entries: entries.update(quantization_config=None)
+        ),
+        "bfloat16": cast(torch.bfloat16),
+        "float16": cast(torch.float16),
+        "a tied head beside the embeddings": with_head("qwen3_vl"),
+        "a tied head in place of the embeddings": with_head("qwen3_vl", EMBEDDINGS["qwen3_vl"]),
+        "older names": renamed(**{"model.language_model": "language_model", "model.visual": "visual"}),
+        "a buffer that is no longer stored": with_buffer("model.language_model.rotary_emb.inv_freq"),
+        "the older name of the vision part": lambda folder: edit_json(
+            folder / "config.json", lambda config: config["vision_config"].update(model_type="qwen3_vl")
+        ),
+    },
+    "gemma3": {
+        "whole": lambda folder: None,
+        "sharded": shard,
+        "a tied head beside the embeddings": with_head("gemma3"),
+        "a tied head in place of the embeddings": with_head("gemma3", EMBEDDINGS["gemma3"]),
+        "an older name of the vision part": renamed(vision_tower=VISION),
+        "older names": renamed(**{"language_model.model": "model.language_model", "vision_tower": f"model.{VISION}"}),
+        "newer names": renamed(
+            **{"language_model.model": "model.language_model", "vision_tower": "model.vision_tower"},
+            multi_modal_projector="model.multi_modal_projector",
+        ),
+        "a buffer that is no longer stored": with_buffer(f"{VISION}.embeddings.position_ids"),
+    },
+}
+CASES = [pytest.param(f, change, id=f"{f}: {name}") for f, of in LAYOUTS.items() for name, change in of.items()]
+
+
+@pytest.mark.parametrize(("tiny", "change"), CASES, indirect=["tiny"])
+def test_a_whole_checkpoint_is_accepted_in_every_layout(tiny, folder, change):
+    change(folder)
     assert_accepted(tiny, folder)
 
 

@@ -76,12 +76,3 @@ def test_transformers_alone_gives_the_same_tokens(tiny, tmp_path):
 def test_saved_processors_name_a_class_of_transformers(tiny, file):
     name = json.loads((tiny.checkpoint / file).read_text())["processor_class"]
     assert issubclass(getattr(transformers, name), transformers.ProcessorMixin)
-
-
-def test_the_files_of_a_processor_are_copied_as_they_came(tiny, tmp_path):
-    copy_processor(tiny.checkpoint, tmp_path / "actor")
-    copies = [path for path in (tmp_path / "actor").rglob("*") if path.is_file()]
-    assert {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"} <= {path.name for path in copies}
-    for path in copies:
-        assert path.read_bytes() == (tiny.checkpoint / path.name).read_bytes()
-    assert not {"model.safetensors", "config.json"} & {path.name for path in copies}

@@ -100,16 +100,6 @@ def test_loglikelihoods_against_direct_forward_passes(tiny, requests_):
             assert log_prob == pytest.approx(own.sum(), abs=1e-4)
 
 
-def test_probabilities_of_all_next_ids_sum_to_one(tiny, requests_):
-    """Directly after the prompt, and after a first id."""
-    opened = engine(tiny)
-    size = opened.model.get_input_embeddings().num_embeddings
-    [first] = opened.loglikelihoods(requests_[:1], [[[i] for i in range(size)]])
-    [second] = opened.loglikelihoods(requests_[:1], [[[11, i] for i in range(size)]])
-    assert np.logaddexp.reduce(first.values) == pytest.approx(0.0, abs=1e-6)
-    assert np.logaddexp.reduce(second.values) == pytest.approx(first.values[11], abs=1e-5)
-
-
 @both
 def test_samples_of_a_request_do_not_depend_on_other_requests(tiny, requests_):
     decoding = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)

@@ -42,15 +42,23 @@ class Runner:
         self._model_forward()
 
 
+@pytest.fixture
+def runner():
+    return Runner()
+
+
+@pytest.fixture
+def states(runner):
+    return AnswerStates(runner, IMAGE)
+
+
 def test_spans_are_the_runs_of_image_tokens():
     assert image_spans(prompt(1, 9, 9, 2, 9, 3), IMAGE) == [(1, 2), (4, 1)]
     assert image_spans(prompt(9, 9), IMAGE) == [(0, 2)]
     assert image_spans(prompt(1, 2), IMAGE) == []
 
 
-def test_the_image_the_last_token_of_the_prompt_and_all_that_follow_are_kept():
-    runner = Runner()
-    states = AnswerStates(runner, IMAGE)
+def test_the_image_the_last_token_of_the_prompt_and_all_that_follow_are_kept(runner, states):
     states.keep("1", prompt(1, 9, 9, 9, 5, 6))
     runner.step(("7", 0, 3), ("1", 0, 3))  # the prompt in two parts, beside a request that nobody watches
     assert not states.has_image("1")
@@ -62,9 +70,7 @@ def test_the_image_the_last_token_of_the_prompt_and_all_that_follow_are_kept():
     assert states.state("1", 7) is None
 
 
-def test_the_states_of_an_image_serve_other_requests_about_it_whose_prefix_is_the_same():
-    runner = Runner()
-    states = AnswerStates(runner, IMAGE)
+def test_the_states_of_an_image_serve_other_requests_about_it_whose_prefix_is_the_same(runner, states):
     first, same = prompt(1, 9, 9, 5, 6), prompt(1, 9, 9, 7, 8, 8)
     assert not states.will_have_image(first)
     states.keep("1", first)
@@ -79,10 +85,8 @@ def test_the_states_of_an_image_serve_other_requests_about_it_whose_prefix_is_th
     assert states.state("2", 5).tolist() == [5, 2]
 
 
-def test_a_request_that_is_computed_again_keeps_the_same_states():
+def test_a_request_that_is_computed_again_keeps_the_same_states(runner, states):
     """vLLM takes a request back when memory is short, and reads it again from its first token."""
-    runner = Runner()
-    states = AnswerStates(runner, IMAGE)
     states.keep("1", prompt(1, 9, 5))
     runner.step(("1", 0, 3))
     runner.step(("1", 3, 1))
@@ -92,9 +96,7 @@ def test_a_request_that_is_computed_again_keeps_the_same_states():
     assert states._kept["1"].image.tolist() == [[1, 1]]
 
 
-def test_states_go_on_under_another_name_and_are_dropped():
-    runner = Runner()
-    states = AnswerStates(runner, IMAGE)
+def test_states_go_on_under_another_name_and_are_dropped(runner, states):
     states.keep("1", prompt(1, 9, 5))
     runner.step(("1", 0, 3))
     states.go_on("1", "2")
@@ -106,10 +108,8 @@ def test_states_go_on_under_another_name_and_are_dropped():
         states.state("2", 2)
 
 
-def test_not_more_images_are_kept_than_memory_is_meant_for(monkeypatch):
+def test_not_more_images_are_kept_than_memory_is_meant_for(runner, states, monkeypatch):
     monkeypatch.setattr("dualread.models.generation._vllm_states._IMAGES", 2)
-    runner = Runner()
-    states = AnswerStates(runner, IMAGE)
     for k, name in enumerate("abc"):
         states.keep(str(k), prompt(1, 9, 5, image=name))
         runner.step((str(k), 0, 3))
@@ -118,10 +118,8 @@ def test_not_more_images_are_kept_than_memory_is_meant_for(monkeypatch):
     assert [states.will_have_image(prompt(1, 9, 5, image=name)) for name in "abc"] == [False, True, True]
 
 
-def test_an_image_that_is_being_read_serves_requests_about_it_that_have_begun():
+def test_an_image_that_is_being_read_serves_requests_about_it_that_have_begun(runner, states):
     """vLLM reads it for the first of them and takes it from its cache for the second."""
-    runner = Runner()
-    states = AnswerStates(runner, IMAGE)
     first, second = prompt(1, 9, 9, 5), prompt(1, 9, 9, 6)
     states.keep("1", first)
     assert states.will_have_image(second)
@@ -132,9 +130,7 @@ def test_an_image_that_is_being_read_serves_requests_about_it_that_have_begun():
     assert states.has_image("2")
 
 
-def test_the_states_of_a_pass_begin_with_the_last_token_of_the_prompt():
-    runner = Runner()
-    states = AnswerStates(runner, IMAGE)
+def test_the_states_of_a_pass_begin_with_the_last_token_of_the_prompt(runner, states):
     states.keep("1", prompt(1, 9, 5))
     runner.step(("1", 0, 3))
     runner.step(("1", 3, 1))

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from dualread.grading.canonical import canonical, question_key
 from dualread.training.phantoms.questions import ask, findings
@@ -17,12 +16,6 @@ SCENE = Scene(
     lesion_color="white",
     lesion_position="lower left",
 )
-
-
-@pytest.fixture(scope="module")
-def scenes():
-    rng = np.random.default_rng(0)
-    return [sample_scene(rng) for _ in range(300)]
 
 
 def _answers(scene):
@@ -64,19 +57,14 @@ def test_without_a_lesion_the_lesion_fields_say_nothing():
     assert answers["is the lesion on the left side"] == "no"
 
 
-def test_wrong_answers_and_options(scenes):
-    positions = []
-    for scene in scenes:
-        for question in ask(scene):
-            forms = [canonical(a) for a in (question.answer, *question.wrong_answers)]
-            assert len(set(forms)) == len(forms) >= 2
-            assert "" not in forms
-            if question.answer_type == "open":
-                assert len(question.options) == 4
-                assert set(question.options) <= {question.answer, *question.wrong_answers}
-                positions.append(question.options.index(question.answer))
-            else:
-                assert question.options == ()
-    # 3000 questions: the answer is in each of the four places about 750 times. The bounds are wide, because the places
-    # are not independent: equal scenes have equal places.
-    assert all(600 < positions.count(place) < 900 for place in range(4))
+def test_wrong_answers_differ_and_an_answer_is_at_each_place_of_its_options_as_often():
+    rng, places = np.random.default_rng(0), []
+    for question in (question for _ in range(300) for question in ask(sample_scene(rng))):
+        forms = [canonical(answer) for answer in (question.answer, *question.wrong_answers)]
+        assert len(set(forms) - {""}) == len(forms) >= 2
+        assert len(question.options) == (4 if question.answer_type == "open" else 0)
+        assert set(question.options) <= {question.answer, *question.wrong_answers}
+        if question.options:
+            places.append(question.options.index(question.answer))
+    # 3000 questions: 750 for each of four places. The bounds are wide, because equal scenes have equal places.
+    assert all(600 < places.count(place) < 900 for place in range(4))

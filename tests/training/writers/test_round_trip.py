@@ -14,15 +14,15 @@ import numpy as np
 import polars as pl
 import pytest
 from tests import specs
+from tests.hospital import table_of
 
 from dualread import plugins
 from dualread.data.datasets.base import load
 from dualread.data.images import open_image
 from dualread.grading.canonical import canonical, question_key
 from dualread.models.prompts import shows_options
-from dualread.schema.base import NoSpec
 from dualread.schema.data import PairDonorsSpec
-from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
+from dualread.stages import draw_phantom, pair_donors
 from dualread.training.phantoms import reports
 from dualread.training.phantoms.questions import SceneQuestion, ask
 from dualread.training.phantoms.scene import Style
@@ -163,16 +163,15 @@ FORMATS = {
 def read(request, tmp_path_factory):
     """Return the format, the folder of its official files, and what the loader returns for the test split."""
     form = FORMATS[request.param]
-    folder = _drawn(request.param, tmp_path_factory.mktemp(request.param))
+    draw_phantom.compute(_phantom(request.param), {}, folder := tmp_path_factory.mktemp(request.param))
     return form, folder, load(plugins.load("datasets", request.param), folder, "test", form.settings)
 
 
-def _drawn(name, folder):
+def _phantom(name):
     hospital = FORMATS[name].hospital
     style = {key: value for key, value in vars(hospital.style).items() if value != getattr(Style(), key)}
     given = {"images": hospital.images, "questions_per_image": hospital.questions_per_image, "style": style}
-    draw_phantom.compute(specs.phantom(name, name=name, **given), {}, folder)
-    return folder
+    return specs.phantom(name, name=name, **given)
 
 
 def _truth(form: Format, case: Case, row) -> SceneQuestion:
@@ -238,30 +237,11 @@ def test_every_image_is_that_of_its_case(read):
         assert np.abs(difference).mean() < 5, name  # after JPEG and CMYK; different cases differ by 13 or more
 
 
-def _manifests(folder: Path, names, **spec):
-    made = {}
-    for name in names:
-        source, out = folder / name / "source", folder / name / "manifest"
-        source.mkdir(parents=True)
-        out.mkdir()
-        build_manifest.compute(specs.manifest(name, roles="ood", **spec), {"source": _drawn(name, source)}, out)
-        made[name] = out
-    return made
-
-
 @pytest.mark.parametrize("name", ["vqa_rad", "path_vqa", "vqa_med_2019", "medframeqa", "mimic_cxr"])
 def test_donor_pairs_exist_where_the_paper_has_them(name, tmp_path):
-    (manifest,) = _manifests(tmp_path, [name]).values()
+    manifest = table_of(tmp_path, _phantom(name), specs.manifest(name, roles="ood"))
     (tmp_path / "pairs").mkdir()
     pair_donors.compute(
         PairDonorsSpec(dataset="slake", split="test", match_on=[]), {"manifest": manifest}, tmp_path / "pairs"
     )
     assert pl.read_parquet(tmp_path / "pairs" / "pairs.parquet").height > 10
-
-
-def test_the_twins_of_vqa_rad_and_vqa_med_are_reported(tmp_path):
-    manifests = _manifests(tmp_path, ["vqa_rad", "vqa_med_2019"])
-    (tmp_path / "leakage").mkdir()
-    check_leakage.compute(NoSpec(), manifests, tmp_path / "leakage")
-    shared = pl.read_parquet(tmp_path / "leakage" / "leakage.parquet")
-    assert shared.filter(role="ood", other_role="ood")["n_images"].item() == 4
