@@ -18,17 +18,11 @@ from dualread.schema.base import ConfiguredPlugin, Plugin
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One question as it is put to an actor.
+    """One question as it is put to an actor; `before` are the turns before the last one, which has the `text`.
 
-    Attributes:
-        sample_id: Id of the question in the manifest.
-        text: Text of the last turn.
-        image_files: Files of the images that are shown, in order, relative to the manifest artifact.
-        image_id: Id of what is shown; unique within the manifest, but not across manifests.
-        image_roles: The role of each image; empty if they have none.
-        changes: What is done to these images before they are shown.
-        draw: Which draw of these changes it is, from 0.
-        before: The turns before the last one.
+    `image_files` are relative to the manifest artifact; `image_id` is unique within the manifest, but not across
+    manifests; `image_roles` are empty if images have none; `changes` are made before they are shown, and `draw` counts
+    from 0.
     """
 
     sample_id: str
@@ -77,16 +71,11 @@ def asked(
         manifest: A manifest table.
         prompt: Name of the template.
         hints: What gives a prompt with `{HINT}` its wrong answers; specs name it, so that only these depend on grading.
-        images: The image changes of the condition, and of the view (see `dualread.models.images`). Without any,
-            questions have their own images.
+        images: The image changes of the condition, and of the view; without any, questions have their own images.
         draws: How often each question is asked, each time with another draw of the changes.
         pairs: The pairs table of the same split; needed for donors.
-        answers: The committed answer of each sample_id, which the prompt of a self-check contains; questions without
-            an answer are left out. None for prompts without an answer.
-
-    Raises:
-        ArtifactError: A pair names a question that is not in the manifest, the split has no other image to show, no
-            wrong answer for a prompt with a hint, or no image in the role that is changed.
+        answers: The committed answer of each sample_id, for the prompt of a self-check; questions without one are left
+            out.
     """
     rows, changes = rows_shown(manifest, images, pairs), changes_of(images)
     hinted = importlib.import_module(f"dualread.{hints.module}").misleading(rows) if hints else None

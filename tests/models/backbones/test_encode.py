@@ -60,10 +60,10 @@ def test_later_images_and_texts_are_what_the_processor_alone_makes_of_them(tiny)
     for k in range(6):
         text, picture = ask(f"Where is {k % 2}?"), image(k).resize((32 + 8 * (k % 3), 32))
         ours = encoder.prompt(text, images=[picture], row="1")
-        ids, types, inputs = made((("user", text),), [picture])
-        assert (ours.token_ids, ours.types) == (ids, types)
-        assert ours.image.keys() == inputs.keys()
-        assert all(torch.equal(ours.image[name], tensor) for name, tensor in inputs.items())
+        processed = made((("user", text),), [picture])
+        assert (ours.token_ids, ours.types) == (processed.token_ids, processed.types)
+        assert ours.image.keys() == processed.image.keys()
+        assert all(torch.equal(ours.image[name], tensor) for name, tensor in processed.image.items())
     assert len(with_text) < 6
 
 

@@ -27,12 +27,7 @@ _POSITIONS = "I64"  # older checkpoints hold the numbers 0, 1, 2, ... of positio
 
 
 def read_config(checkpoint: Path) -> Any:
-    """Return the configuration in config.json.
-
-    Raises:
-        ArtifactError: The folder holds an adapter or a Git LFS pointer; or config.json is missing or invalid, is not of
-            a model that answers about images, or describes quantized weights.
-    """
+    """Return the configuration in config.json, if it is of a whole model that answers about images."""
     if (checkpoint / "adapter_config.json").exists():
         raise ArtifactError(
             f"{checkpoint}: a LoRA or other PEFT adapter (adapter_config.json). Expected a whole model. {_MERGE}"
@@ -111,13 +106,7 @@ def readable(what: str, expected: str) -> Iterator[None]:
 
 
 def weight_files(checkpoint: Path) -> list[Path]:
-    """Return the files that hold the weights: model.safetensors, or the files that the index lists.
-
-    Raises:
-        ArtifactError: There are no such files; the index is invalid, lists a missing file, or names another file for a
-            tensor than the one that holds it; there is both a model.safetensors and an index that does not list it; or
-            tensors are integers or 8-bit numbers.
-    """
+    """Return the files that hold the weights: model.safetensors, or the files that the index lists."""
     single, index = checkpoint / "model.safetensors", checkpoint / _INDEX
     if single.exists() and not single.is_file():
         raise ArtifactError(f"{single}: a pipe, device or folder, expected a file. {AGAIN}")
@@ -156,11 +145,7 @@ def weight_files(checkpoint: Path) -> list[Path]:
 
 
 def opened(files: list[Path]) -> Iterator[Any]:
-    """Yield each file, opened with `safetensors.safe_open`: names and shapes are available, and no weights are read.
-
-    Raises:
-        ArtifactError: A file is damaged or truncated.
-    """
+    """Yield each file, opened with `safetensors.safe_open`: names and shapes are available, and no weights are read."""
     from safetensors import SafetensorError, safe_open
 
     for file in files:

@@ -60,11 +60,7 @@ class UserModel:
 
 
 def look(place: str) -> UserModel:
-    """Return what a checkpoint is: that in a folder, or owner/name[@revision] of the hub.
-
-    Raises:
-        ArtifactError: There is no checkpoint, or it is an adapter, or its config.json lacks what `dualread plan` needs.
-    """
+    """Return what a checkpoint is: that in a folder, or owner/name[@revision] of the hub."""
     if Path(place).is_dir():
         source, weights, files = {"folder": place}, None, Path(place)
     elif repository := _ON_HUB.fullmatch(place):
@@ -129,11 +125,9 @@ def _dtype(config: Mapping[str, Any], weights: Mapping[str, int]) -> tuple[str, 
 
 
 def served(name: str, folder: str) -> UserModel:
-    """Return a model whose answers are given: its name is all that is known of it.
+    """Return the model that a service knows by `name`: nothing else is known of it.
 
-    Args:
-        name: The name by which the service knows it.
-        folder: Where requests are written and responses are read; it need not exist.
+    Requests are written to `folder`, and responses read there; it need not exist.
     """
     n_files = len(list(Path(folder, "responses").glob("*.jsonl")))
     there = f"{n_files} files of responses are there" if n_files else "no responses are there yet"
@@ -210,11 +204,7 @@ def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, 
 
 
 def size_of(place: str, config: Mapping[str, Any], parameters: int) -> dict[str, Any]:
-    """Return the entry `size` of a backbone, which only `dualread plan` reads.
-
-    Raises:
-        ArtifactError: config.json lacks a number.
-    """
+    """Return the entry `size` of a backbone, which only `dualread plan` reads."""
     text, vision = config.get("text_config") or config, config.get("vision_config") or {}
     width, heads = _number(place, text, "hidden_size"), _number(place, text, "num_attention_heads")
     head = text.get("head_dim") or width // heads

@@ -47,13 +47,9 @@ class _Kept:
 
 
 class AnswerStates:
-    """Keeps the states of the requests that it is told to.
+    """Keeps the states of the requests that it is told to, as the `runner` of vLLM's worker computes them.
 
     One image per request at most, whose states depend on nothing behind it.
-
-    Args:
-        runner: That of vLLM's worker.
-        image_token: The id of the image's tokens.
     """
 
     def __init__(self, runner: Any, image_token: int):
@@ -64,11 +60,7 @@ class AnswerStates:
         runner._model_forward = self._watched
 
     def keep_layer(self, layer: int | None) -> None:
-        """From now on, also keep the states of a layer, 1-based, besides those of the last one; None for no other.
-
-        Raises:
-            ConfigError: vLLM runs CUDA graphs, from whose inside nothing can be taken.
-        """
+        """From now on, also keep the states of a layer, 1-based, besides those of the last one; None for no other."""
         if self._hook is not None:
             self._hook.remove()
         self._layer, self._hook = layer, None

@@ -52,11 +52,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def template(name: str) -> str:
-    """Return the text of the template with its placeholders: the exact content of its file.
-
-    Raises:
-        ConfigError: There is no such prompt, or it is no text.
-    """
+    """Return the text of the template with its placeholders: the exact content of its file."""
     package, _, inside = file_of(name).rpartition(":")
     try:
         if not package:
@@ -80,11 +76,7 @@ def file_of(name: str) -> str:
 
 @cache
 def turns(name: str) -> tuple[Turn, ...]:
-    """Return the turns of the template, with their placeholders; the last one is the user's with the image.
-
-    Raises:
-        ConfigError: There is no such prompt, or its parts are not as this module says.
-    """
+    """Return the turns of the template, with their placeholders; the last one is the user's with the image."""
     lines = (text := template(name)).split("\n")
     markers = [(i, match[1]) for i, line in enumerate(lines) if (match := _MARKER.fullmatch(line))]
     if not any(role in _ROLES for _, role in markers):
@@ -151,18 +143,8 @@ def rendered_turns(
     """Return the turns of prompt `name` that the model sees; the last one is the user's with the image.
 
     Values are inserted literally and in one pass: braces and placeholders inside a value are not interpreted. Values
-    that the template does not use are ignored.
-
-    Args:
-        name: One of `names()`; `option_visible` gives the whole shared prompt with the options in its question field.
-        question: The question, verbatim.
-        options: The two to ten options of a multiple-choice question.
-        answer: The proposed answer, for the prompt of a self-check.
-        hint: The wrong answer, for a prompt that misleads.
-
-    Raises:
-        ConfigError: There is no such prompt, or its parts are not as this module says.
-        ValueError: A value that the template uses is not given.
+    that the template does not use are ignored; `answer` is that of a self-check, `hint` the wrong one of a prompt that
+    misleads. `option_visible` gives the whole shared prompt with the two to ten options in its question field.
     """
     if name in _PLACED_IN:
         return rendered_turns(_PLACED_IN[name], question=option_field(question, options), answer=answer, hint=hint)
@@ -175,9 +157,6 @@ def option_field(question: str, options: Sequence[str]) -> str:
     """Return the question field of a multiple-choice question: the question, the labeled options, the instruction.
 
     If the question already contains its labeled options, only the instruction is appended.
-
-    Raises:
-        ValueError: There are less than two options, or more than ten.
     """
     if not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
         raise ValueError(
