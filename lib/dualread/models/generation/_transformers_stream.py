@@ -257,18 +257,18 @@ def steps(
 
     from dualread.models.generation._states import CachedStates, Rows
 
-    model, n_tokens, head = opened.model, decoding.max_completion_tokens, parts.head(opened.model)
-    encoder = opened.encoder
+    model, encoder, head = opened.model, opened.encoder, parts.head(opened.model)
+    n_steps = decoding.max_completion_tokens + (kept is not None)  # the token that ends a row is read, too
     stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (encoder.stop, encoder.forbidden))
     layers = () if kept is None else kept.layers
     if opened.encoder.facts.shared == NOTHING:
         states = Rows(opened, [prompts[i] for i in prompt_of_row], layers)
     else:
-        states = CachedStates(opened, prompts, prompt_of_row, room=n_tokens - (kept is None), layers=layers)
+        states = CachedStates(opened, prompts, prompt_of_row, room=n_steps - 1, layers=layers)
     at = torch.arange(len(prompt_of_row), device=model.device)  # the completion of each row of `states`
     going = torch.ones(len(prompt_of_row), dtype=torch.bool, device=model.device)
     has_ended = torch.zeros_like(going)  # whether a row has chosen a token that ends it
-    for step in range(n_tokens if kept is None else n_tokens + 1):
+    for step in range(n_steps):
         if kept is not None:
             kept.take(step, at, states)
         scores = head(states.last).float()
@@ -278,12 +278,11 @@ def steps(
         log_probs = scores.gather(1, chosen[:, None])[:, 0] - total
         yield Step(at=at, chosen=chosen, log_probs=log_probs, states=states.last)
         before, has_ended = has_ended, has_ended | torch.isin(chosen, stop)
-        # Where states are kept, the token that ends a row is read, too.
         going &= ~(has_ended if kept is None else before)
         if ended:
             going &= torch.tensor([row not in ended for row in at.tolist()], device=model.device)
         n_going = int(going.sum())
-        if not n_going or step + 1 == n_tokens + (kept is not None):
+        if not n_going or step + 1 == n_steps:
             break
         if n_going < _LEAST_GOING * len(at):
             remaining = going.nonzero()[:, 0]
