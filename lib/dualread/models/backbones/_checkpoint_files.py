@@ -144,13 +144,13 @@ def weight_files(checkpoint: Path) -> list[Path]:
     return files
 
 
-def opened(files: list[Path]) -> Iterator[Any]:
+def opened(files: list[Path], framework: str = "pt") -> Iterator[Any]:
     """Yield each file, opened with `safetensors.safe_open`: names and shapes are available, and no weights are read."""
     from safetensors import SafetensorError, safe_open
 
     for file in files:
         try:
-            with safe_open(file, framework="pt") as tensors:
+            with safe_open(file, framework=framework) as tensors:
                 yield tensors
         except SafetensorError as error:
             size = file.stat().st_size

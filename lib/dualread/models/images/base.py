@@ -129,6 +129,7 @@ def _opened(file: Path) -> Image:
 # Prompts about one image often follow each other.
 @functools.lru_cache(maxsize=_PICTURES_IN_MEMORY)
 def _from_file(image: ChangedImage) -> Image:
+    assert isinstance(image.source, Path)
     return _changed(_opened(image.source).copy(), image)  # a change may draw into it
 
 
