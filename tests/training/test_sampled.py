@@ -216,6 +216,11 @@ def test_parameters_that_are_not_those_that_were_said_end_the_training(sampled, 
     assert opened[0].closed
 
 
+def test_a_parameter_without_a_value_is_the_engines_default(sampled):
+    job, _ = sampled(fault={"told": {"top_k": None}})
+    assert len(of(grpo.train(job), "rollout_difference")) == 3
+
+
 # Each gives back other ids than were drawn; none is a stop token.
 CUTS = {
     "cut short": lambda ids, log_probs: (ids[:3], log_probs[:3]),

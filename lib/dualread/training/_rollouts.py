@@ -167,18 +167,23 @@ def _problem(rollout: Rollout, decoding: SeededDecoding, encoder: Encoder) -> st
         forbidden=encoder.forbidden,
     )
     for name in {**requested, **rollout.drawn_with}:
+        if requested.get(name) == rollout.drawn_with.get(name):  # None is as good as nothing
+            continue
         actual, expected = rollout.drawn_with.get(name, "nothing"), requested.get(name, "the engine's default")
-        if actual != expected:
-            return f"was drawn with {name}: {actual}. Expected {expected}: the engine does not draw as it was told"
-    ends, n_forbidden = [k for k, token in enumerate(ids) if token in encoder.stop], len({*ids} & {*encoder.forbidden})
-    is_whole = 0 < len(ids) <= limit and ends in ([len(ids) - 1], [] if len(ids) == limit else None)
-    if is_whole and len(rollout.log_probs) == len(ids) and not n_forbidden:
-        return None
-    return (
-        f"has {len(ids)} tokens, of which {len(ends)} end a turn and {n_forbidden} are forbidden, and"
-        f" {len(rollout.log_probs)} log-probabilities. Expected one of each token, none forbidden, and one end, the"
-        f" last of at most {limit} tokens, or none of {limit}: the engine cuts completions, or goes on after their end"
-    )
+        return f"was drawn with {name}: {actual}. Expected {expected}: the engine does not draw as it was told"
+    ends = [k for k, token in enumerate(ids) if token in encoder.stop]
+    if not ids or len(ids) > limit or ends not in ([len(ids) - 1], [] if len(ids) == limit else None):
+        return (
+            f"has {len(ids)} tokens, of which {len(ends)} end a turn. Expected one, the last of at most {limit}, or"
+            f" none of {limit}: the engine cuts completions, or goes on after their end"
+        )
+    if len(rollout.log_probs) != len(ids) or set(ids) & set(encoder.forbidden):
+        return (
+            f"has {len(ids)} tokens, {len(rollout.log_probs)} log-probabilities, and"
+            f" {sum(token in encoder.forbidden for token in ids)} forbidden ids. Expected a log-probability of each"
+            " token, and none that is forbidden"
+        )
+    return None
 
 
 def check(difference: float, tokens: int, rounding: float, step: int) -> None:

@@ -131,7 +131,7 @@ def test_a_chat_template_that_writes_the_date_is_refused_unless_the_settings_giv
     file.write_text(dated)
     load_processor(folder, MODEL)  # a date that is not written changes nothing
     file.write_text(dated + "{{- day -}}")
-    assert_tokenizer_refused(tiny, folder, "the chat template writes another prompt each time or each day")
+    assert_tokenizer_refused(tiny, folder, "the chat template writes the date, so that prompts differ")
     load_processor(folder, {**MODEL, "chat_template": {"day": "1 May 2026"}})
 
 
