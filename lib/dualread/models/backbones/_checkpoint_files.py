@@ -106,7 +106,13 @@ def readable(what: str, expected: str) -> Iterator[None]:
 
 
 def weight_files(checkpoint: Path) -> list[Path]:
-    """Return the files that hold the weights: model.safetensors, or the files that the index lists."""
+    """Return the files that hold the weights: model.safetensors, or the files that the index lists.
+
+    Raises:
+        ArtifactError: There are no such files; the index is invalid, lists a missing file, or names another file for a
+            tensor than the one that holds it; there is both a model.safetensors and an index that does not list it; or
+            tensors are integers or 8-bit numbers.
+    """
     single, index = checkpoint / "model.safetensors", checkpoint / _INDEX
     if single.exists() and not single.is_file():
         raise ArtifactError(f"{single}: a pipe, device or folder, expected a file. {AGAIN}")
@@ -157,6 +163,8 @@ def opened(files: list[Path], framework: str = "pt") -> Iterator[Any]:
             raise ArtifactError(
                 f"{file}: damaged or cut off at {size} bytes ({error}). Expected a safetensors file. {AGAIN}"
             ) from error
+        except OSError as error:  # a folder, or a link whose target was removed
+            raise ArtifactError(f"{file}: cannot be read ({error}). Expected a safetensors file. {AGAIN}") from error
 
 
 def _check_tensors(files: list[Path], weight_map: Mapping[str, str] | None = None) -> None:

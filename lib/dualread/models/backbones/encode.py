@@ -92,7 +92,12 @@ class Encoder:
         """Encode the turns `before` and a user turn: the images in their order, then `text`; `row` is for errors.
 
         A file is read at every call, because its path does not identify its content. It is decoded only if its content
-        is not in memory. What cannot be shown whole, with the number of pixels that the settings say, is refused.
+        is not in memory.
+
+        Raises:
+            DataError: The prompt is longer than `max_prompt_tokens`, its text contains image control tokens, or an
+                image cannot be read, is refused, or has another number of pixels than the settings say.
+            ConfigError: The chat template refuses a turn, or leaves out its text.
         """
         from dualread.data.images import content_sha256
 
@@ -102,7 +107,7 @@ class Encoder:
         pictures = [image() if callable(image) else image for image in images]
         digest = " ".join(map(content_sha256, pictures))
         if not pictures:
-            made = self._processed(turns, [])
+            made = replace(self._processed(turns, []), image={})
         elif len(pictures) == 1:
             made = self._with_image(turns, pictures[0], digest, row)
         else:  # what a processor makes of several is not always what it makes of each

@@ -28,9 +28,10 @@ _NO_TEMPLATE = (
 )
 _A_DAY = "{%%- macro %s(form) -%%}another day{%%- endmacro -%%}"  # in place of the date in a chat template
 _NO_IMAGE = "the chat template cannot show an image and a text"
-_UNSTEADY = (
-    "the chat template writes another prompt each time or each day. Expected the same one for the same question. A date"
-    " may be an argument (`chat_template` in the settings)."
+_RANDOM_TEMPLATE = "the chat template writes another prompt each time. Expected the same one for the same question."
+_DATED_TEMPLATE = (
+    "the chat template writes the date, so that prompts differ from day to day. Expected one that is given the date as"
+    " an argument (`chat_template` in the settings)."
 )
 _IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 _SPELLED = "Expected tokens as tokenizer.json spells them. Correct the setting or leave it out."
@@ -266,7 +267,7 @@ def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | N
 
 
 def _unsteady(processor: Any, arguments: Wire, text: str) -> str | None:
-    """Return why the chat template fails, or writes no prompt twice; None if it always writes the same one."""
+    """Return why the chat template fails, or does not always write the same prompt; None if it does."""
 
     def renderings() -> list[str]:
         # A macro in front changes white space, so one stands there, too, where the date is that of today.
@@ -277,10 +278,12 @@ def _unsteady(processor: Any, arguments: Wire, text: str) -> str | None:
     if why := trial.trouble(lambda: [renderings(), _written(processor, arguments, turn(text))]):
         return f"its chat template {why}. Expected one that writes a prompt in milliseconds."
     try:
-        is_steady = len(set(renderings())) == 1
+        other_day, first, *again = renderings()
     except Exception as error:  # whatever the template does
         return f"{_NO_IMAGE} ({in_a_line(error)})."
-    return None if is_steady else _UNSTEADY
+    if any(other != first for other in again):
+        return _RANDOM_TEMPLATE
+    return None if first == other_day else _DATED_TEMPLATE
 
 
 def _changed(processor: Any, arguments: Wire, text: str) -> str | None:
@@ -288,7 +291,7 @@ def _changed(processor: Any, arguments: Wire, text: str) -> str | None:
     tokenizer = processor.tokenizer
     rendered, *others = (_written(processor, arguments, turn(text)) for _ in range(_TIMES))
     if any(other != rendered for other in others):
-        return _UNSTEADY
+        return _RANDOM_TEMPLATE
     if text not in rendered:
         return "the chat template changes or cuts the text of a long question. Expected it as it is."
     alone = {"add_special_tokens": False, "verbose": False}
