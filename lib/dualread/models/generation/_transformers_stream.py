@@ -144,6 +144,7 @@ class Batch:
         self._going = dict(enumerate(self._rows))
         self._ending: dict[int, GrowingCompletion] = {}  # their last token is chosen, and to be read yet
         self._cut: set[int] = set()  # completions that need no further step, although they said no stop token
+        self._aborted: set[int] = set()
         self.early = EarlyClaims()
         self.events = self._steps()
 
@@ -157,7 +158,7 @@ class Batch:
         for i in [i for i, row in enumerate(self._rows) if row.request.name == name]:
             self._going.pop(i, None)
             self._ending.pop(i, None)
-            self._cut.add(i)
+            self._aborted.add(i)
 
     def _steps(self) -> Iterator[list[Event]]:
         opened, prompts = self._opened, [request.prompt for request in self._requests]
@@ -172,6 +173,7 @@ class Batch:
             self._kept = Kept(opened, of_rows, self._longest, self._collecting)
         made = steps(opened, prompts, self._prompt_of_row, decoding, uniform, self._cut, self._kept)
         for number, step in enumerate(made):
+            self._cut.update(self._aborted)
             events: list[Event] = [] if self._collecting is None else [*self._read()]
             if number == 0:
                 firsts = [i for i, row in enumerate(self._rows) if row.index == 0]
@@ -191,7 +193,7 @@ class Batch:
             states = self._kept.read({i: row.tokens for i, row in self._ending.items()})
             for row, of_row in zip(self._ending.values(), states, strict=True):
                 yield row.told(Finished, decode, states=of_row)
-            self._cut |= self._ending.keys()
+            self._cut.update(self._ending)  # in place, because `steps` reads it
             self._ending = {}
         watched = {i: row for i, row in self._going.items() if row.request.watched}
         claims = {i: spans for i, row in watched.items() if (spans := self.early.get((row.request.name, row.index)))}
