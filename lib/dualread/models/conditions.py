@@ -18,11 +18,17 @@ from dualread.schema.base import ConfiguredPlugin, Plugin
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One question as it is put to an actor; `before` are the turns before the last one, which has the `text`.
+    """One question as it is put to an actor.
 
-    `image_files` are relative to the manifest artifact; `image_id` is unique within the manifest, but not across
-    manifests; `image_roles` are empty if images have none; `changes` are made before they are shown, and `draw` counts
-    from 0.
+    Attributes:
+        sample_id: Id of the question in the manifest.
+        text: Text of the last turn.
+        image_files: Files of the images that are shown, in order, relative to the manifest artifact.
+        image_id: Id of what is shown; unique within the manifest, but not across manifests.
+        image_roles: The role of each image; empty if they have none.
+        changes: What is done to these images before they are shown.
+        draw: Which draw of these changes it is, from 0.
+        before: The turns before the last one.
     """
 
     sample_id: str

@@ -5,8 +5,9 @@ block is the group-normalized calibration reward R_c (`rewards/dcpo.py`; DualRea
 code assigns the two advantages the other way round and forms groups by position; this implementation follows the paper.
 
 The block starts with the token that holds the first character of the last `<confidence>`, even if the token holds
-earlier characters, too; R_fmt penalizes earlier repetitions of the tag. A completion without the tag has no block. If a
-prompt is drawn twice in a step, its 2 G completions are one group. Other choices: docs/choices.md, "DCPO".
+earlier characters, too, and ends with the end-of-turn token; R_fmt penalizes earlier repetitions of the tag. A
+completion without the tag has no block. If a prompt is drawn twice in a step, its 2 G completions are one group, on
+whatever processes. Other choices: docs/choices.md, "DCPO".
 """
 
 from collections.abc import Callable, Mapping, Sequence

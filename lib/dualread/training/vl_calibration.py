@@ -10,9 +10,10 @@ p (log p - log q), and H = -sum p log p. This determines
   have weight 1.
 
 There is one blackened image per question and step for all completions of the question, so that their S differ only by
-what they say and not by which patches are black. Logits of the whole vocabulary are computed for the tokens of vision
-blocks only, in chunks: the passes fit into the memory of any device that can train the model. What the released code
-does otherwise: docs/choices.md, "VL-Calibration, rewards" and "VL-Calibration, token weights".
+what they say and not by which patches are black. It depends only on the seed, the step and the question. KL and H of a
+completion are means over its vision tokens. Logits of the whole vocabulary are computed for the tokens of vision blocks
+only, in chunks: the passes fit into the memory of any device that can train the model. What the released code does
+otherwise: docs/choices.md, "VL-Calibration, rewards" and "VL-Calibration, token weights".
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -45,7 +45,10 @@ def _read_all(backend: Any) -> None:
 
 
 def ids_alone(tokenizer: "PreTrainedTokenizerBase", text: str) -> list[int] | None:
-    """Return the ids that the package tokenizers alone gives a text; None for a tokenizer of another package."""
+    """Return the ids that the package tokenizers alone gives a text, without what transformers adds or cuts.
+
+    None for a tokenizer of another package.
+    """
     from tokenizers import Tokenizer
 
     if (backend := getattr(tokenizer, "backend_tokenizer", None)) is None:

@@ -58,6 +58,9 @@ def within_limits() -> Iterator[None]:
     """Bound the CPU time of this process inside to `limits.TEMPLATE_SECONDS`; waiting does not count.
 
     Signals reach the main thread alone. In others, such as those of the demo, nothing is bounded.
+
+    Raises:
+        LimitError: It takes longer, or more memory than there is.
     """
 
     def stop(*_: Any) -> None:

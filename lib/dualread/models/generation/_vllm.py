@@ -60,8 +60,13 @@ def prepare() -> Any:
     """Prepare this process for vLLM; has to be called before any other package of vLLM's environment is imported.
 
     The torchvision on PyPI is built for CUDA. With a CPU build of torch, importing it (and with it most of
-    transformers) fails unless two of its operators are declared. They are declared here; nothing calls them. The
-    declarations, which are returned, have to stay alive.
+    transformers) fails unless two of its operators are declared. They are declared here; nothing calls them.
+
+    Returns:
+        The declarations, which have to stay alive, or None in the environment for CUDA.
+
+    Raises:
+        ConfigError: The environment is the one for CUDA, and there is no GPU.
     """
     for name, value in _VARIABLES.items():
         os.environ.setdefault(name, value)

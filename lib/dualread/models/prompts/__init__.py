@@ -143,8 +143,18 @@ def rendered_turns(
     """Return the turns of prompt `name` that the model sees; the last one is the user's with the image.
 
     Values are inserted literally and in one pass: braces and placeholders inside a value are not interpreted. Values
-    that the template does not use are ignored; `answer` is that of a self-check, `hint` the wrong one of a prompt that
-    misleads. `option_visible` gives the whole shared prompt with the two to ten options in its question field.
+    that the template does not use are ignored.
+
+    Args:
+        name: One of `names()`; `option_visible` gives the whole shared prompt with the options in its question field.
+        question: The question, verbatim.
+        options: The two to ten options of a multiple-choice question.
+        answer: The proposed answer, for the prompt of a self-check.
+        hint: The wrong answer, for a prompt that misleads.
+
+    Raises:
+        ConfigError: There is no such prompt, or its parts are not as this module says.
+        ValueError: A value that the template uses is not given.
     """
     if name in _PLACED_IN:
         return rendered_turns(_PLACED_IN[name], question=option_field(question, options), answer=answer, hint=hint)
@@ -157,6 +167,9 @@ def option_field(question: str, options: Sequence[str]) -> str:
     """Return the question field of a multiple-choice question: the question, the labeled options, the instruction.
 
     If the question already contains its labeled options, only the instruction is appended.
+
+    Raises:
+        ValueError: There are less than two options, or more than ten.
     """
     if not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
         raise ValueError(

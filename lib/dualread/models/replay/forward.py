@@ -45,7 +45,15 @@ def replay_batch(
     spec: ReadSpec,
     claims: Sequence[Sequence[tuple[int, int]]] | None = None,
 ) -> list[Replayed]:
-    """Replay one completion, of at least one id, of each prompt; `claims` as in `actor.read_states`."""
+    """Replay one batch of completions.
+
+    Args:
+        opened: The actor. Its ids that generation may not choose are ignored in `argmax_gap`.
+        prompts: n encoded prompts.
+        completions: The generated ids of each prompt, at least one.
+        spec: What is read.
+        claims: The claims of each completion that are read besides, see `Opened.locate_claims`; None for none.
+    """
     import torch
 
     model = opened.model

@@ -36,8 +36,9 @@ _OF_ROWS = ("n_prompt_tokens", "n_image_tokens")
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """Implements `models.actor.Collecting`: what a replay would read, of greedy answers; `thinking_ends` as in
-    `Opened`.
+    """Implements `models.actor.Collecting`: what a replay would read, of greedy answers.
+
+    `thinking_ends` is as in `Opened`.
     """
 
     spec: PassReading

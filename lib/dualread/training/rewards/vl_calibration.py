@@ -9,7 +9,8 @@ clean and with the blackened image) and if the model is certain of them (small e
 
 fmt is 1 if each of the five parts occurs exactly once, is not empty, and is in the prompt's order, and if
 `grading.parse` finds the answer and the confidence valid; otherwise it is 0. Text between the parts is ignored. As in
-the released code, an undefined square is 1, its worst value, so that omitting a part never pays.
+the released code, an undefined term has its worst value: (Phi - z)^2 = 1 without a valid confidence, (c_v - S)^2 = 1
+without a valid confidence or without a vision block. Omitting a part therefore never pays.
 """
 
 from collections.abc import Sequence
