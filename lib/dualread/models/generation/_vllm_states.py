@@ -60,7 +60,11 @@ class AnswerStates:
         runner._model_forward = self._watched
 
     def keep_layer(self, layer: int | None) -> None:
-        """From now on, also keep the states of a layer, 1-based, besides those of the last one; None for no other."""
+        """From now on, also keep the states of a layer, 1-based, besides those of the last one; None for no other.
+
+        Raises:
+            ConfigError: vLLM runs CUDA graphs, from whose inside nothing can be taken.
+        """
         if self._hook is not None:
             self._hook.remove()
         self._layer, self._hook = layer, None

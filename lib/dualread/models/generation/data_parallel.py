@@ -96,7 +96,11 @@ class DataParallelEngine:
         return [results[i] for i in range(len(results))]
 
     def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Return what `method` of each engine returns for its own arguments, or raise what one of them raises."""
+        """Return what `method` of each engine returns for its own arguments.
+
+        Raises:
+            DualReadError: A process ended, or its engine failed.
+        """
         for number, of_engine in enumerate(arguments):
             with self._answering(number):
                 self._workers[number].send((method, of_engine))
