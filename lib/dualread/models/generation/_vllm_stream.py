@@ -136,7 +136,7 @@ class VllmStream:
         states, decode = self._read(rows), self._encoder.decode
         for row in rows:
             self._states.forget(row.engine_name)
-        return [row.told(Finished, decode, states.get(row.engine_name)) for row in rows]
+        return [row.told(Finished, decode, states=states.get(row.engine_name)) for row in rows]
 
     def _read(self, rows: Sequence[_VllmCompletion], *, early: bool = False) -> dict[str, Any]:
         """Return what is read of the states of rows, by the names that vLLM has; nothing of those that lack some."""
