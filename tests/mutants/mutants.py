@@ -505,8 +505,8 @@ MUTANTS = (
     Mutant(
         "a report ends before its last token is read",
         "models/generation/_transformers_stream.py",
-        "if collecting is not None and row.request.watched:",
-        'if collecting is not None and row.request.watched and reason == "stop":',
+        "if self._collecting is not None and row.request.watched:",
+        'if self._collecting is not None and row.request.watched and row.finish_reason == "stop":',
         ("apps/serve/test_claims.py",),
     ),
     Mutant(

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +37,16 @@ def test_a_config_of_any_form_is_refused_in_a_sentence(tmp_path, content):
 def test_a_head_of_weights_of_any_form_is_refused_without_reading_what_it_promises(tmp_path, content):
     folder = checkpoint(tmp_path / "mine")
     (folder / "model.safetensors").write_bytes(content)
-    with pytest.raises(ArtifactError, match=r"model\.safetensors: not safetensors"):
+    with pytest.raises(ArtifactError, match=r"model\.safetensors: damaged or cut off"):
+        look(str(folder))
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda file: file.symlink_to(file.with_name("removed"))])
+def test_weights_that_are_no_file_are_refused_in_a_sentence(tmp_path, make):
+    folder = checkpoint(tmp_path / "mine")
+    (folder / "model.safetensors").unlink()
+    make(folder / "model.safetensors")
+    with pytest.raises(ArtifactError, match=r"model\.safetensors: cannot be read"):
         look(str(folder))
 
 

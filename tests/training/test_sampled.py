@@ -210,6 +210,11 @@ def test_an_engine_with_a_fault_ends_the_training(sampled, fault, settings, mess
     assert opened[0].closed
 
 
+def test_a_parameter_without_a_value_is_the_engines_default(sampled):
+    job, _ = sampled(fault={"told": {"top_k": None}})
+    assert len(of(grpo.train(job), "rollout_difference")) == 3
+
+
 def test_an_engine_that_fails_in_the_trainers_process_ends_in_a_sentence(sampled):
     def failing(*_):
         raise RuntimeError("CUDA out of memory")

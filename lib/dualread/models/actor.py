@@ -121,12 +121,10 @@ class Completion:
 
 @dataclass(frozen=True, kw_only=True)
 class Rollout:
-    """One completion that an engine has drawn.
+    """One completion that an engine has drawn: its ids, including the one that ends the turn.
 
-    Attributes:
-        token_ids: Its ids, including the one that ends the turn.
-        log_probs: The log-probability of each id in nats, by the policy: before ids are forbidden, and before top-p.
-        drawn_with: The parameters with which the engine drew it, read back from the engine, as in `drawn_with`.
+    `log_probs` are those of the ids by the policy, in nats: before ids are forbidden, and before top-p. `drawn_with` is
+    what the engine itself says that it drew with, as in the function of this name.
     """
 
     token_ids: Sequence[int]
@@ -159,11 +157,9 @@ def drawn_with(
 
 @dataclass(frozen=True, kw_only=True)
 class Loglikelihoods:
-    """The log-likelihoods of given continuations of one prompt.
+    """The log-likelihoods in nats of given continuations of one prompt, float64 [K]: sums over their ids.
 
-    Attributes:
-        prompt_token_ids: The prompt that the model read, with image tokens expanded and the request's prefix appended.
-        values: Log-likelihood of each continuation in nats, float64 [K]: the sum of the log-probabilities of its ids.
+    `prompt_token_ids` are what the model read, with image tokens expanded and the request's prefix appended.
     """
 
     prompt_token_ids: Sequence[int]
@@ -171,12 +167,9 @@ class Loglikelihoods:
 
 
 class AnsweringActor(Protocol):
-    """An opened checkpoint.
+    """An opened checkpoint; `encoder` encodes its prompts, and knows which ids end a turn.
 
     Results depend only on the list of requests as a whole, the settings and the checkpoint.
-
-    Attributes:
-        encoder: Encodes the checkpoint's prompts, and knows which ids end a turn.
     """
 
     encoder: "Encoder"
@@ -196,11 +189,8 @@ class AnsweringActor(Protocol):
     ) -> list[Loglikelihoods]:
         """Return the log-likelihoods of each request's continuations, in the order of the requests.
 
-        Continuations are teacher-forced; nothing is generated. A prefix that several continuations share is read once.
-
-        Args:
-            requests: n requests.
-            continuations: For each request, K lists of at least one id; K may differ between requests.
+        Continuations, K lists of at least one id for each request, are teacher-forced; nothing is generated. A prefix
+        that several of them share is read once.
         """
         ...
 
@@ -244,8 +234,7 @@ class PassStates:
 class Collecting(Protocol):
     """What is read of the states of completions by the pass that makes them (`models.replay.of_generation`).
 
-    Attributes:
-        kinds: The data classes of which results consist, for `finished.in_batches`.
+    `kinds` are the data classes of which results consist, for `finished.in_batches`.
     """
 
     kinds: ClassVar[tuple[type, ...]]
@@ -268,12 +257,9 @@ class Collecting(Protocol):
     ) -> list[Any]:
         """Return one result per completion.
 
-        Args:
-            rows: The states of at least one row.
-            completions: Their ids.
-            logits: The model's head: states [..., D] to logits [..., V] in float32.
-            encoder: Decodes ids, and knows which end a turn.
-            claims: The claims of completions that go on, of which alone something is read; None at their end.
+        `rows` are the states of at least one row, `completions` their ids, `logits` is the model's head: states [...,
+        D] to logits [..., V] in float32. `claims` are those of completions that go on, of which alone something is
+        read; None at their end.
         """
         ...
 
@@ -296,11 +282,9 @@ def read_states(
         completions: The generated ids of each request, at least one.
         spec: What is read.
         batch_size: Completions that are read together.
-        prompts: `prompt_sha256` of the prompt that each completion was generated from; None if that was another one.
+        prompts: `prompt_sha256` of the prompt that each completion was generated from, which has to be the same; None
+            if that was another one.
         claims: The claims of each completion, in characters, which are read besides; None for none.
-
-    Raises:
-        ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
     """
     from dualread.models.finished import in_batches, parts_of
     from dualread.models.replay.forward import checked_prompt, replay_batch

@@ -36,10 +36,8 @@ def merge(adapter: Path, base: Path, out: Path, settings: Wire, *, base_name: st
     """Write the checkpoint of a base with an adapter's changes in its weights; return how many modules they change.
 
     Sums are computed in float32 and stored in the dtype in which the settings open the model. Tokenizer, chat template
-    and image processor are those of the base; `base_name` is its repository of the hub, if it is from there.
-
-    Raises:
-        ArtifactError: The files are no complete LoRA adapter of this base, or the adapter changes nothing.
+    and image processor are those of the base; `base_name` is its repository of the hub, if it is from there. What is no
+    complete LoRA adapter of this base, or changes nothing, is refused.
     """
     import torch
     from peft import PeftModel

@@ -77,16 +77,11 @@ def asked(
         manifest: A manifest table.
         prompt: Name of the template.
         hints: What gives a prompt with `{HINT}` its wrong answers; specs name it, so that only these depend on grading.
-        images: The image changes of the condition, and of the view (see `dualread.models.images`). Without any,
-            questions have their own images.
+        images: The image changes of the condition, and of the view; without any, questions have their own images.
         draws: How often each question is asked, each time with another draw of the changes.
         pairs: The pairs table of the same split; needed for donors.
-        answers: The committed answer of each sample_id, which the prompt of a self-check contains; questions without
-            an answer are left out. None for prompts without an answer.
-
-    Raises:
-        ArtifactError: A pair names a question that is not in the manifest, the split has no other image to show, no
-            wrong answer for a prompt with a hint, or no image in the role that is changed.
+        answers: The committed answer of each sample_id, for the prompt of a self-check; questions without one are left
+            out.
     """
     rows, changes = rows_shown(manifest, images, pairs), changes_of(images)
     hinted = importlib.import_module(f"dualread.{hints.module}").misleading(rows) if hints else None

@@ -36,8 +36,8 @@ def in_batches(
     """Return the result of every row, 0 to n - 1: computed, or read if a job has computed an equal batch.
 
     Args:
-        batches: The rows of each batch. They depend only on the full list of rows, so that a resumed job computes the
-            same ones.
+        batches: The rows of each batch, which depend only on the full list of rows, so that a resumed job computes the
+            same.
         compute: Returns one result per row of a batch.
         kinds: The data classes of which results consist. Their fields hold these, arrays, numbers, texts, None, and
             lists, tuples and mappings of them.

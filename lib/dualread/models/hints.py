@@ -17,9 +17,6 @@ def misleading(manifest: pl.DataFrame) -> dict[str, str]:
     """Return a wrong answer to each question, by sample_id.
 
     Among several it is the one with the smallest sha256 of "sample_id | answer", so that nothing is drawn.
-
-    Raises:
-        ArtifactError: There is no wrong answer to a question.
     """
     rows = manifest.select("sample_id", "question_key", "answer_type", "options", "reference_answers").sort("sample_id")
     of_key, of_type, of_all = (_answers(rows, by) for by in ("question_key", "answer_type", None))

@@ -45,7 +45,7 @@ class Probed:
         rounding: By how much two implementations of attention differ.
         allowed: By how much a right way may differ.
         by_image: By how much another image changes the log-probabilities of the next token.
-        by_each_image: By how much another image in each place does, of a prompt with two; nothing if prompts take one.
+        by_each_image: By how much another image in each place does, of two; nothing if prompts take one.
     """
 
     facts: Facts
@@ -72,9 +72,8 @@ class _Row:
 def probe(opened: Opened, where: str) -> Probed:
     """Experiment with a checkpoint that was opened in float32; `where` names it in errors.
 
-    Raises:
-        ArtifactError: Its answers do not depend on the image, its states cannot be read, or no way to read rows is
-            right.
+    A model whose answers do not depend on the image, whose states cannot be read, or that no way to read rows is right
+    for, is refused.
     """
     import torch
 

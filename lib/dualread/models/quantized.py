@@ -16,9 +16,6 @@ def open_model(model_class: Any, checkpoint: Path, settings: Wire, **arguments: 
     """Return the model of a checkpoint with the weights of all linear layers but the head in 8 or 4 bits.
 
     `model_class` is its class in transformers, and `arguments` are further ones of `from_pretrained`.
-
-    Raises:
-        ConfigError: bitsandbytes is not installed.
     """
     import torch
     from transformers import BitsAndBytesConfig

@@ -19,15 +19,11 @@ class PromptRead:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenEvent:
-    """One more token of a completion.
+    """One more token of the completion `index` of the request `name`.
 
-    Attributes:
-        name: The request.
-        index: Which of its completions.
-        token: The id.
-        log_prob: Its log-probability in nats, before ids are forbidden and before temperature and top-p; None where
-            nobody asked for it, because it costs time.
-        top: The most probable tokens at its place with their log-probabilities, as many as were asked for.
+    `log_prob` is in nats, before ids are forbidden and before temperature and top-p; None where nobody asked for it,
+    because it costs time. `top` has the most probable tokens at its place with their log-probabilities, as many as were
+    asked for.
     """
 
     name: str
@@ -69,10 +65,14 @@ Event = PromptRead | TokenEvent | PartlyRead | Finished | BrokenRequest
 
 @dataclass(kw_only=True)
 class GrowingCompletion:
-    """One completion of a request as it grows; `log_probs` is empty where nobody asked for them."""
+    """One completion of a request as it grows, without a `finish_reason` while it goes on.
+
+    `log_probs` is empty where nobody asked for them.
+    """
 
     request: EncodedRequest
     index: int
+    finish_reason: str = ""
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
 
@@ -83,16 +83,14 @@ class GrowingCompletion:
             self.log_probs.append(log_prob)
         return TokenEvent(name=self.request.name, index=self.index, token=token, log_prob=log_prob, top=top)
 
-    def told(
-        self, kind: type[E], decode: Callable[[Sequence[int]], str], *, finish_reason: str = "", states: Any = None
-    ) -> E:
-        """Return the event of the end, or that of a completion that goes on and has no `finish_reason` yet."""
+    def told(self, kind: type[E], decode: Callable[[Sequence[int]], str], states: Any = None) -> E:
+        """Return the event of the end, or that of a completion that goes on."""
         completion = Completion(
             prompt_token_ids=self.request.prompt.token_ids,
             token_ids=list(self.tokens),
             token_log_probs=list(self.log_probs),
             text=decode(self.tokens),
-            finish_reason=finish_reason,
+            finish_reason=self.finish_reason,
             states=states,
         )
         return kind(name=self.request.name, index=self.index, completion=completion)

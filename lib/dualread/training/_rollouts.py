@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualread.errors import DualReadError, TrainingError, in_a_line
-from dualread.models.actor import EncodedRequest, Rollout, drawn_with
+from dualread.models.actor import EncodedRequest, Rollout, SeededDecoding, drawn_with
 from dualread.models.backbones.checkpoint import Opened
-from dualread.models.backbones.encode import EncodedPrompt
+from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._transformers_stream import complete
 from dualread.seeding import derive_seed
 from dualread.training import _evidence
@@ -144,42 +144,46 @@ class CheckedRollouts:
 
 def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened: Opened, step: int) -> None:
     """Check with what an engine drew the completions of a step, and whether they begin and end accordingly."""
-    decoding, limit, encoder = job.decoding, job.decoding.max_completion_tokens, opened.encoder
     if len(drawn) != len(seeds):
         raise TrainingError(
             f"training: in step {step}, the engine gave {len(drawn)} of {len(seeds)} completions.{_ADVICE}"
         )
-    for number, (rollout, seed) in enumerate(zip(drawn, seeds, strict=True)):
-        requested = drawn_with(
-            temperature=decoding.temperature,
-            top_p=decoding.top_p,
-            max_completion_tokens=limit,
-            seed=seed,
-            stop=encoder.stop,
-            forbidden=encoder.forbidden,
+    for number, (rollout, seed) in enumerate(zip(drawn, seeds, strict=True), start=1):
+        if problem := _problem(rollout, job.decoding.model_copy(update={"seed": seed}), opened.encoder):
+            raise TrainingError(
+                f"training: in step {step}, completion {number} of {len(drawn)} of the rollouts {problem}.{_ADVICE}"
+            )
+
+
+def _problem(rollout: Rollout, decoding: SeededDecoding, encoder: Encoder) -> str | None:
+    """Return in what a completion differs from what was asked of the engine; None if in nothing."""
+    ids, limit = rollout.token_ids, decoding.max_completion_tokens
+    requested = drawn_with(
+        temperature=decoding.temperature,
+        top_p=decoding.top_p,
+        max_completion_tokens=limit,
+        seed=decoding.seed,
+        stop=encoder.stop,
+        forbidden=encoder.forbidden,
+    )
+    for name in {**requested, **rollout.drawn_with}:
+        if requested.get(name) == rollout.drawn_with.get(name):  # None is as good as nothing
+            continue
+        actual, expected = rollout.drawn_with.get(name, "nothing"), requested.get(name, "the engine's default")
+        return f"was drawn with {name}: {actual}. Expected {expected}: the engine does not draw as it was told"
+    ends = [k for k, token in enumerate(ids) if token in encoder.stop]
+    if not ids or len(ids) > limit or ends not in ([len(ids) - 1], [] if len(ids) == limit else None):
+        return (
+            f"has {len(ids)} tokens, of which {len(ends)} end a turn. Expected one, the last of at most {limit}, or"
+            f" none of {limit}: the engine cuts completions, or goes on after their end"
         )
-        ids = rollout.token_ids
-        where = f"training: in step {step}, completion {number + 1} of {len(drawn)} of the rollouts"
-        for name in [
-            name for name in {**requested, **rollout.drawn_with} if requested.get(name) != rollout.drawn_with.get(name)
-        ]:
-            actual, expected = rollout.drawn_with.get(name, "nothing"), requested.get(name, "the engine's default")
-            raise TrainingError(
-                f"{where} was drawn with {name}: {actual}. Expected {expected}: the engine does not draw as it was"
-                f" told.{_ADVICE}"
-            )
-        ends = [k for k, token in enumerate(ids) if token in encoder.stop]
-        if not ids or len(ids) > limit or ends not in ([len(ids) - 1], [] if len(ids) == limit else None):
-            raise TrainingError(
-                f"{where} has {len(ids)} tokens, of which {len(ends)} end a turn. Expected one, the last of at most"
-                f" {limit}, or none of {limit}: the engine cuts completions, or goes on after their end.{_ADVICE}"
-            )
-        if len(rollout.log_probs) != len(ids) or set(ids) & set(encoder.forbidden):
-            raise TrainingError(
-                f"{where} has {len(ids)} tokens, {len(rollout.log_probs)} log-probabilities, and"
-                f" {sum(token in encoder.forbidden for token in ids)} forbidden ids. Expected a log-probability of each"
-                f" token, and none that is forbidden.{_ADVICE}"
-            )
+    if len(rollout.log_probs) != len(ids) or set(ids) & set(encoder.forbidden):
+        return (
+            f"has {len(ids)} tokens, {len(rollout.log_probs)} log-probabilities, and"
+            f" {sum(token in encoder.forbidden for token in ids)} forbidden ids. Expected a log-probability of each"
+            " token, and none that is forbidden"
+        )
+    return None
 
 
 def check(difference: float, tokens: int, rounding: float, step: int) -> None:

@@ -35,8 +35,7 @@ from dualread.training.trainer import PROCESSES
 def opened_by_the_first(load: Callable[..., Any]) -> Any:
     """Return a model whose weights only the first process has; all processes have to call this, and later `spread`.
 
-    Args:
-        load: Returns the model; with `without_weights=True`, its weights and buffers are on the meta device.
+    `load` returns the model; with `without_weights=True`, its weights and buffers are on the meta device.
     """
     model = load(without_weights=not PartialState().is_main_process)
     [buffers] = broadcast_object_list([dict(model.named_buffers(remove_duplicate=False))])  # no checkpoint has them

@@ -4,12 +4,10 @@ The advantage of tokens before the confidence block is the group-normalized rewa
 block is the group-normalized calibration reward R_c (`rewards/dcpo.py`; DualRead, app:baseline_protocols). The released
 code assigns the two advantages the other way round and forms groups by position; this implementation follows the paper.
 
-Choices that the paper leaves open:
-- The block starts with the token that holds the first character of the last `<confidence>`, even if the token holds
-  earlier characters, too. It ends with the completion, including the end-of-turn token. Earlier repetitions of the tag
-  are outside the block; R_fmt penalizes them. A completion without the tag has no block.
-- A group consists of all completions of a step with the same prompt, on any process. If a prompt is drawn twice in a
-  step, its 2 G completions are one group.
+The block starts with the token that holds the first character of the last `<confidence>`, even if the token holds
+earlier characters, too, and ends with the end-of-turn token; R_fmt penalizes earlier repetitions of the tag. A
+completion without the tag has no block. If a prompt is drawn twice in a step, its 2 G completions are one group, on
+whatever processes. Other choices: docs/choices.md, "DCPO".
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -14,13 +14,10 @@ Arms:
 - the reward `state_signal` with `detach: true`: -(c - z)^2 is added to the reward, as RLCR does with the stated
   confidence. Then each step reads its rollouts once more, before the loss.
 
-Choices:
-- The head starts from zero, so that c starts at 0.5, and draws no random number. Adam has its own learning rate for it,
-  because the one of the actor is too small for a head that is new. Its gradient does not count in the norm by which the
-  gradient of the actor is clipped.
-- A rollout that is cut, and masked as `mask_truncated_completions` says, teaches the head nothing either.
-- The head is saved beside the checkpoint, not in its folder, where engines take each safetensors file for weights of
-  the model. The confidence method `state_head` reads it.
+The head starts from zero, so that c starts at 0.5, and draws no random number. Adam has its own learning rate for it,
+because the one of the actor is too small for a head that is new. The head is saved beside the checkpoint, not in its
+folder, where engines take each safetensors file for weights of the model; the confidence method `state_head` reads it.
+Other choices: docs/choices.md, "State signal".
 """
 
 import contextlib

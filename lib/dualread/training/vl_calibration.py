@@ -9,17 +9,11 @@ p (log p - log q), and H = -sum p log p. This determines
 - a weight in [0.9, 1.1] of the advantage of each vision token, in completions with negative advantage. All other tokens
   have weight 1.
 
-Choices that the method leaves open:
-- There is one blackened image per question and step for all completions of the question, so that their S differ only by
-  what they say and not by which patches are black. (The released code draws one per completion.) It depends only on the
-  seed, the step and the question.
-- KL and H of a completion are means over its vision tokens. As in the released code, S is standardized over the whole
-  generation batch on all processes.
-- The released code takes only the generated token's summand of KL and H, a noisy estimate of the same quantity. Here,
-  logits of the whole vocabulary are computed for the tokens of vision blocks only, in chunks: the passes fit into the
-  memory of any device that can train the model.
-- The released code also restricts the policy loss to the 20% of tokens with the largest KL. This is left out: TRL's
-  `top_entropy_quantile` is a different mask, by entropy over the batch.
+There is one blackened image per question and step for all completions of the question, so that their S differ only by
+what they say and not by which patches are black. It depends only on the seed, the step and the question. KL and H of a
+completion are means over its vision tokens. Logits of the whole vocabulary are computed for the tokens of vision blocks
+only, in chunks: the passes fit into the memory of any device that can train the model. What the released code does
+otherwise: docs/choices.md, "VL-Calibration, rewards" and "VL-Calibration, token weights".
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,7 @@
-"""Folders that look like checkpoints: a real config.json, and the head of weights."""
+"""Folders that look like checkpoints: a real config.json, and weights of zeros."""
 
 import json
+import math
 import struct
 
 # The numbers of Qwen/Qwen3-VL-2B-Instruct and google/medgemma-1.5-4b-it, as their config.json name them.
@@ -32,6 +33,9 @@ GEMMA = {
 def checkpoint(folder, config=QWEN, shape=(1000, 2_128_000)):
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(config))
-    head = json.dumps({"w": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head)
+    n_bytes = 4 * math.prod(shape)
+    head = json.dumps({"w": {"dtype": "F32", "shape": shape, "data_offsets": [0, n_bytes]}}).encode()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(struct.pack("<Q", len(head)) + head)
+        file.truncate(8 + len(head) + n_bytes)  # zeros that take no place on the disk
     return folder

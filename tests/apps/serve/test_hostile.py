@@ -228,7 +228,7 @@ def test_a_batch_that_fails_harms_no_other_one(study, monkeypatch):
 
     with opened(study) as service, serving(service) as server:
         with monkeypatch.context() as patch:
-            patch.setattr("dualread.models.generation._transformers_stream.stream", fails)
+            patch.setattr("dualread.models.generation._transformers_stream.steps", fails)
             with pytest.raises(openai.InternalServerError, match="out of memory"):
                 server.ask(study.image(1), LESION)
         assert server.ask(study.image(1), LESION).choices

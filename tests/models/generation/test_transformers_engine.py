@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ from tests.architectures import both
 from tests.specs import changed
 from tests.tiny import MODEL, image
 
-from dualread.models.actor import ReadSpec, Request, SeededDecoding
-from dualread.models.generation._transformers_stream import _choose
+from dualread.models.actor import EncodedRequest, ReadSpec, Request, SeededDecoding
+from dualread.models.generation import _transformers_stream
+from dualread.models.generation._transformers_stream import TransformersStream, _choose
 from dualread.models.generation.transformers_engine import open_engine
 from dualread.models.replay.forward import replay_batch
 
@@ -199,3 +201,31 @@ def direct(opened, prompt, ids):
         states = opened.model.model(**batch, **opened.encoder.shared_images(opened.model, [prompt])).last_hidden_state
         scores = torch.log_softmax(opened.model.lm_head(states[0, -len(ids) - 1 : -1]).double(), -1)
     return scores[range(len(ids)), list(ids)].numpy()
+
+
+@both
+def test_aborted_requests_leave_a_batch_whose_last_tokens_are_read(tiny, requests_, monkeypatch):
+    rows, steps = [], _transformers_stream.steps
+
+    def counted(*arguments):
+        for step in steps(*arguments):
+            rows.append(len(step.at))
+            yield step
+
+    monkeypatch.setattr(_transformers_stream, "steps", counted)
+    opened = tiny.open()
+    nothing = SimpleNamespace(layers=lambda n_layers: [], read=lambda rows, *_: [None] * len(rows))
+    stream = TransformersStream(opened, 4, nothing)
+    for name, request in zip("abcd", requests_, strict=False):
+        decoding = GREEDY.model_copy(update={"max_completion_tokens": 2 if name == "a" else 12})
+        prompt = request.encoded(opened.encoder)
+        stream.add(EncodedRequest(name=name, prompt=prompt, decoding=decoding, watched=True))
+    events = [event for _ in range(5) for event in stream.step()]
+    for name in ("b", "c", "c", "unknown"):
+        stream.abort(name)
+    assert stream.n_open == 1
+    while stream.n_open:
+        events += stream.step()
+    assert [event.name for event in events if hasattr(event, "completion")] == ["a", "d"]
+    # Step 6 is computed for all; then 1 of 4 goes on. The last of 12 tokens is read in step 13.
+    assert rows == [4] * 6 + [1] * 7

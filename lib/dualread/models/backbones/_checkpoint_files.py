@@ -27,12 +27,7 @@ _POSITIONS = "I64"  # older checkpoints hold the numbers 0, 1, 2, ... of positio
 
 
 def read_config(checkpoint: Path) -> Any:
-    """Return the configuration in config.json.
-
-    Raises:
-        ArtifactError: The folder holds an adapter or a Git LFS pointer; or config.json is missing or invalid, is not of
-            a model that answers about images, or describes quantized weights.
-    """
+    """Return the configuration in config.json, if it is of a whole model that answers about images."""
     if (checkpoint / "adapter_config.json").exists():
         raise ArtifactError(
             f"{checkpoint}: a LoRA or other PEFT adapter (adapter_config.json). Expected a whole model. {_MERGE}"
@@ -155,23 +150,21 @@ def weight_files(checkpoint: Path) -> list[Path]:
     return files
 
 
-def opened(files: list[Path]) -> Iterator[Any]:
-    """Yield each file, opened with `safetensors.safe_open`: names and shapes are available, and no weights are read.
-
-    Raises:
-        ArtifactError: A file is damaged or truncated.
-    """
+def opened(files: list[Path], framework: str = "pt") -> Iterator[Any]:
+    """Yield each file, opened with `safetensors.safe_open`: names and shapes are available, and no weights are read."""
     from safetensors import SafetensorError, safe_open
 
     for file in files:
         try:
-            with safe_open(file, framework="pt") as tensors:
+            with safe_open(file, framework=framework) as tensors:
                 yield tensors
         except SafetensorError as error:
             size = file.stat().st_size
             raise ArtifactError(
                 f"{file}: damaged or cut off at {size} bytes ({error}). Expected a safetensors file. {AGAIN}"
             ) from error
+        except OSError as error:  # a folder, or a link whose target was removed
+            raise ArtifactError(f"{file}: cannot be read ({error}). Expected a safetensors file. {AGAIN}") from error
 
 
 def _check_tensors(files: list[Path], weight_map: Mapping[str, str] | None = None) -> None:

@@ -47,9 +47,6 @@ def download(repository: str, revision: str | None, *, left_out: Sequence[str] =
     """Download the repository "owner/name" of the hub, or find it among those downloaded before; return its folder.
 
     `revision` is a commit, tag or branch, or None for the newest commit; `left_out` are patterns of files.
-
-    Raises:
-        ArtifactError: It cannot be downloaded.
     """
     from huggingface_hub import snapshot_download
 
@@ -75,12 +72,8 @@ def copy_processor(checkpoint: Path, out: Path) -> None:
 def load(checkpoint: Path, settings: Wire, *, without_weights: bool = False) -> "PreTrainedModel":
     """Load a model with the configured dtype, attention and quantization, in evaluation mode.
 
-    With `without_weights`, no tensor is read: weights and buffers are on the meta device.
-
-    Raises:
-        ArtifactError: See `check_names` and `check_values`; or generation_config.json does not say which token of the
-            vocabulary ends a turn.
-        ConfigError: The model does not have the configured attention.
+    It has to be whole (`check_names`), of finite weights, and say which token of its vocabulary ends a turn. With
+    `without_weights`, no tensor is read: weights and buffers are on the meta device.
     """
     attend_without_cudnn()
     model_class = check_names(checkpoint)
@@ -114,25 +107,13 @@ def load(checkpoint: Path, settings: Wire, *, without_weights: bool = False) -> 
 
 
 def check(checkpoint: Path, settings: Wire) -> None:
-    """Refuse a folder that is not a complete checkpoint; no weights are read.
-
-    Raises:
-        ArtifactError: Files, tensors or the processor are missing, damaged, or those of another model.
-    """
+    """Refuse a folder that is not a complete checkpoint; no weights are read."""
     check_names(checkpoint)
     load_processor(checkpoint, settings)
 
 
 def check_names(checkpoint: Path) -> Any:
-    """Refuse a folder whose tensors differ in name or shape from those of the model in its config.json.
-
-    Returns:
-        The model's class in transformers.
-
-    Raises:
-        ArtifactError: See `read_config`, `weight_files` and `opened`; or tensors are missing, unknown, or of a shape
-            that differs from config.json.
-    """
+    """Return the model's class in transformers; refuse tensors that differ from config.json in name or shape."""
     model, report = _loading_report(checkpoint)
     wrong = {
         # If two tied weights are missing, transformers lists both, although only one of them is ever stored.
@@ -152,11 +133,7 @@ def check_names(checkpoint: Path) -> Any:
 
 
 def check_values(checkpoint: Path) -> None:
-    """Read all weights, one tensor at a time, and refuse those that are not finite.
-
-    Raises:
-        ArtifactError: A weight is NaN or infinite.
-    """
+    """Read all weights, one tensor at a time, and refuse those that are not finite."""
     for tensors in opened(weight_files(checkpoint)):
         _refuse_non_finite(checkpoint, ((name, tensors.get_tensor(name)) for name in list(tensors.keys())))
 
@@ -209,12 +186,9 @@ def _refuse_non_finite(checkpoint: Path, tensors: Iterable[tuple[str, "Tensor"]]
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A checkpoint in memory, on the GPU if there is one.
+    """A checkpoint in memory, on the GPU if there is one: its model in evaluation mode, and what encodes its prompts.
 
-    Attributes:
-        model: The model in evaluation mode.
-        encoder: Encodes its prompts.
-        thinking_ends: What ends the thinking of its completions before an answer; None where they do not think.
+    `thinking_ends` is what ends the thinking of its completions before an answer; None where they do not think.
     """
 
     model: Any

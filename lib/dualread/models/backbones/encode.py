@@ -32,8 +32,6 @@ _IMAGES_IN_MEMORY = 512
 _TEXTS_IN_MEMORY = 1024
 _SHOWN = 80  # characters of a question that an error shows
 _TYPES = "token_type_ids"  # how the names of such inputs end
-_Types = Mapping[str, tuple[int, ...]]
-_Typed = Mapping[str, Set[int]]
 _Turns = tuple[tuple[str, str], ...]  # roles and texts
 
 
@@ -54,9 +52,9 @@ class EncodedPrompt:
     token_ids: tuple[int, ...]
     n_turn: int
     types: Mapping[str, tuple[int, ...]]
-    image_sha256: str
+    image_sha256: str = ""
     image: Mapping[str, "Tensor"]
-    row: str
+    row: str = ""
 
     def followed_by(self, token_ids: Sequence[int]) -> "EncodedPrompt":
         """Return the prompt followed by the first ids of a completion."""
@@ -67,13 +65,8 @@ class Encoder:
     """Encodes prompts for one checkpoint; keeps the pixels of recent images in memory.
 
     Images are identified by their content. Names are not unique: two data sets, or two splits of one, may both have a
-    `0.png`.
-
-    Of the settings, it reads max_prompt_tokens, min_pixels, max_pixels, chat_template and forbidden_tokens.
-
-    Attributes:
-        stop: Ids that end a turn.
-        forbidden: Ids that a completion may never contain.
+    `0.png`. Of the settings, it reads max_prompt_tokens, min_pixels, max_pixels, chat_template and forbidden_tokens.
+    The ids `stop` end a turn, and no completion may contain those that are `forbidden`.
     """
 
     def __init__(self, processor: Any, config: Any, settings: Wire, facts: Facts = USUAL, ends: Any = ()):
@@ -111,26 +104,17 @@ class Encoder:
         turns = (*before, ("user", text))
         if tokens := [token for token in self._control for _, words in turns if token in words]:
             raise DataError(f"{row}: the text contains image tokens ({tokens[0]}). Remove them from the question.")
-        inputs: Mapping[str, Tensor] = {}
         pictures = [image() if callable(image) else image for image in images]
         digest = " ".join(map(content_sha256, pictures))
         if not pictures:
-            ids, types, _ = self._processed(turns, [])
-        elif len(pictures) > 1:  # what a processor makes of several is not always what it makes of each
+            made = replace(self._processed(turns, []), image={})
+        elif len(pictures) == 1:
+            made = self._with_image(turns, pictures[0], digest, row)
+        else:  # what a processor makes of several is not always what it makes of each
             with _refused(row, "images"):
-                ids, types, inputs = self._processed(turns, pictures)
-            self._check_pixels(inputs["pixel_values"], len(pictures), row)
-        else:
-            # The image that was shown last comes last, and the first one is forgotten.
-            known = self._images[digest] = self._images.pop(digest, None) or self._shown(turns, pictures[0], row)
-            if len(self._images) > _IMAGES_IN_MEMORY:
-                self._images.popitem(last=False)
-            inputs = known.inputs
-            if known.placeholder is None:
-                ids, types, _ = self._processed(turns, pictures)
-            else:
-                ids, types = self._composed(turns, known.placeholder, known.typed)
-        return self._encoded(ids, types, inputs, digest, row)
+                made = self._processed(turns, pictures)
+            self._check_pixels(made.image["pixel_values"], len(pictures), row)
+        return self._named(made, digest, row)
 
     def inputs(self, text: str, images: "Sequence[Shown]", before: _Turns = ()) -> Mapping[str, "Tensor"]:
         """Return the model's inputs for the turns `before` and a user turn, as the processor alone makes them."""
@@ -145,10 +129,7 @@ class Encoder:
         """Encode a whole conversation: other turns than the user's alone, no image or several, in any order.
 
         Turns are as chat templates take them: {"role", "content"}, whose content is a list of {"type": "text", "text"}
-        and {"type": "image", "image"}.
-
-        Raises:
-            DataError: The chat template or the processor refuses it, or it is longer than `max_prompt_tokens`.
+        and {"type": "image", "image"}. What the chat template or the processor refuses is a DataError.
         """
         from dualread.data.images import content_sha256
 
@@ -159,10 +140,10 @@ class Encoder:
         try:
             with within_limits():
                 self.processor.apply_chat_template(turns, add_generation_prompt=True, **self._template)
-            ids, types, inputs = self._split(self._inputs(turns))
+            made = _of_inputs(self._inputs(turns))
         except Exception as error:  # whatever a chat template raises for turns that its model does not know
             raise DataError(f"{row}: the model cannot be given this conversation ({in_a_line(error)}).") from error
-        return self._encoded(ids, types, inputs, " ".join(map(content_sha256, images)), row)
+        return self._named(made, " ".join(map(content_sha256, images)), row)
 
     def _inputs(self, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, "Tensor"]:
         made = self.processor.apply_chat_template(
@@ -170,23 +151,24 @@ class Encoder:
         )
         return {name: value for name, value in made.items() if hasattr(value, "shape") and name != "labels"}
 
-    def _processed(
-        self, turns: _Turns, images: "Sequence[Shown]"
-    ) -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
-        """Return the ids of a prompt, their types, and the image inputs, as the processor makes them."""
-        return self._split(self.inputs(turns[-1][1], images, turns[:-1]))
+    def _with_image(self, turns: _Turns, picture: "Image | Path", digest: str, row: str) -> EncodedPrompt:
+        # The image that was shown last comes last, and the first one is forgotten.
+        known = self._images[digest] = self._images.pop(digest, None) or self._shown(turns, picture, row)
+        if len(self._images) > _IMAGES_IN_MEMORY:
+            self._images.popitem(last=False)
+        if known.placeholder is None:
+            return replace(self._processed(turns, [picture]), image=known.inputs)
+        return self._composed(turns, known, known.placeholder)
 
-    def _split(self, inputs: Mapping[str, "Tensor"]) -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
-        """Return the ids of a prompt, their types, and the image inputs."""
-        tensors = {name: value for name, value in inputs.items() if name != "attention_mask"}
-        [ids] = tensors.pop("input_ids").tolist()
-        types = {name: tuple(tensors.pop(name)[0].tolist()) for name in list(tensors) if name.endswith(_TYPES)}
-        return tuple(ids), types, tensors
+    def _processed(self, turns: _Turns, images: "Sequence[Shown]") -> EncodedPrompt:
+        """Return a prompt as the processor makes it."""
+        return _of_inputs(self.inputs(turns[-1][1], images, turns[:-1]))
 
-    def _composed(self, turns: _Turns, placeholder: str, typed: _Typed) -> tuple[tuple[int, ...], _Types]:
-        """Return the ids of a prompt and their types, with the placeholder of an image that is in memory."""
+    def _composed(self, turns: _Turns, shown: "_Shown", placeholder: str) -> EncodedPrompt:
+        """Return a prompt with the placeholder of an image that is in memory."""
         ids = self._ids(turns, placeholder)
-        return ids, {name: tuple(int(token in ones) for token in ids) for name, ones in typed.items()}
+        types = {name: tuple(int(token in ones) for token in ids) for name, ones in shown.typed.items()}
+        return EncodedPrompt(token_ids=ids, n_turn=len(ids), types=types, image=shown.inputs)
 
     def _composed_ids(self, turns: _Turns, placeholder: str) -> tuple[int, ...]:
         rendered, bos = self._rendered(turns), self.tokenizer.bos_token
@@ -228,17 +210,22 @@ class Encoder:
 
     def _with_text(self, turns: _Turns, image: "Image | Path") -> "_Shown":
         """Let the processor make a prompt, and see whether its text and its image, made apart, are the same."""
-        ids, types, inputs = self._processed(turns, [image])
-        typed = {name: {token for token, kind in zip(ids, kinds, strict=True) if kind} for name, kinds in types.items()}
+        made = self._processed(turns, [image])
+        ids, inputs = made.token_ids, made.image
+        typed = {n: {token for token, kind in zip(ids, kinds, strict=True) if kind} for n, kinds in made.types.items()}
         [placeholder] = getattr(self.processor, "placeholders", None) or [None]
-        if placeholder is None or self._composed(turns, placeholder, typed) != (ids, types):
-            return _Shown(inputs=inputs, placeholder=None, typed=typed)
+        shown = _Shown(inputs=inputs, placeholder=placeholder, typed=typed)
+        if placeholder is None:
+            return shown
+        composed = self._composed(turns, shown, placeholder)
+        if (composed.token_ids, composed.types) != (ids, made.types):
+            return replace(shown, placeholder=None)
         alone = self._alone(image, {placeholder: typed})
         if alone is not None and alone.inputs.keys() == inputs.keys():
             pairs = ((tensor, inputs[name]) for name, tensor in alone.inputs.items())
             if all(tensor.dtype == other.dtype and tensor.equal(other) for tensor, other in pairs):
                 self._typed[placeholder] = typed
-        return _Shown(inputs=inputs, placeholder=placeholder, typed=typed)
+        return shown
 
     def _alone(self, image: "Image | Path", known: Mapping[str, Mapping[str, Set[int]]]) -> "_Shown | None":
         """Return an image that is processed without a text; None if its placeholder is not `known`, with its types."""
@@ -251,16 +238,15 @@ class Encoder:
         inputs = {name: value for name, value in made.items() if hasattr(value, "shape") and name not in unused}
         return _Shown(inputs=inputs, placeholder=placeholder, typed=typed)
 
-    def _encoded(
-        self, ids: tuple[int, ...], types: _Types, inputs: Mapping[str, "Tensor"], digest: str, row: str
-    ) -> EncodedPrompt:
-        limit = self._settings["max_prompt_tokens"]
-        if len(ids) > limit:
+    def _named(self, prompt: EncodedPrompt, digest: str, row: str) -> EncodedPrompt:
+        """Return a prompt with the digests of its images and its name, unless it is too long."""
+        n, limit = len(prompt.token_ids), self._settings["max_prompt_tokens"]
+        if n > limit:
             raise DataError(
-                f"{row}: the prompt has {len(ids)} tokens with its image, more than max_prompt_tokens = {limit}. Lower"
-                " the backbone's max_pixels or raise the limit; nothing is truncated."
+                f"{row}: the prompt has {n} tokens with its image, more than max_prompt_tokens = {limit}. Lower the"
+                " backbone's max_pixels or raise the limit; nothing is truncated."
             )
-        return EncodedPrompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
+        return replace(prompt, image_sha256=digest, row=row)
 
     def _check_pixels(self, pixels: "Tensor", n_images: int, row: str) -> None:
         """Refuse images of other sizes than the settings say, where the image processor takes no limits."""
@@ -316,6 +302,14 @@ class Encoder:
         return parts.on_device(model, prompt.image)
 
 
+def _of_inputs(inputs: Mapping[str, "Tensor"]) -> EncodedPrompt:
+    """Return the prompt of which a processor has made these inputs of a model."""
+    image = {name: value for name, value in inputs.items() if name != "attention_mask"}
+    [ids] = image.pop("input_ids").tolist()
+    types = {name: tuple(image.pop(name)[0].tolist()) for name in list(image) if name.endswith(_TYPES)}
+    return EncodedPrompt(token_ids=tuple(ids), n_turn=len(ids), types=types, image=image)
+
+
 @contextlib.contextmanager
 def _refused(row: str, what: str) -> Iterator[None]:
     try:
@@ -326,13 +320,10 @@ def _refused(row: str, what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Shown:
-    """An image in memory.
+    """An image in memory: what the model gets of it, and the ids whose token type is 1, by the name of the input.
 
-    Attributes:
-        inputs: What the model gets of it.
-        placeholder: What stands for it in the text that the tokenizer reads; None where a processor does more to a text
-            than to put this in, so that it has to make each prompt as a whole.
-        typed: The ids whose token type is 1, by the name of the model's input.
+    `placeholder` stands for it in the text that the tokenizer reads; None where a processor does more to a text than to
+    put this in, so that it has to make each prompt as a whole.
     """
 
     inputs: Mapping[str, "Tensor"]

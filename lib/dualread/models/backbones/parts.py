@@ -27,9 +27,7 @@ def on_device(model: Any, inputs: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]
 def encode_images(model: Any, prompts: Sequence["EncodedPrompt"]) -> Callable[[Sequence[int]], dict[str, Any]]:
     """Encode each distinct image of `prompts` once for all the batches that show it.
 
-    Returns:
-        A function that takes positions in `prompts`, and returns the image arguments of `model.model` for a batch of
-        these prompts.
+    The result takes positions in `prompts`, and returns the image arguments of `model.model` for a batch of these.
     """
     if not any(prompt.image for prompt in prompts):
         return lambda rows: {}
@@ -182,9 +180,7 @@ def in_attention(model: Any, name: str) -> Iterator[None]:
 def head(model: Any, dtype: Any = None) -> Callable[["Tensor"], "Tensor"]:
     """Return the function from final-layer states [..., D] to logits [..., V].
 
-    Args:
-        model: The model.
-        dtype: In which it computes; None for the model's own. Nothing is copied where the model has this one.
+    It computes in `dtype`, None for the model's own. Nothing is copied where the model has this one.
     """
     import torch
 

@@ -29,6 +29,10 @@ _NO_TEMPLATE = (
 _A_DAY = "{%%- macro %s(form) -%%}another day{%%- endmacro -%%}"  # in place of the date in a chat template
 _NO_IMAGE = "the chat template cannot show an image and a text"
 _RANDOM_TEMPLATE = "the chat template writes another prompt each time. Expected the same one for the same question."
+_DATED_TEMPLATE = (
+    "the chat template writes the date, so that prompts differ from day to day. Expected one that is given the date as"
+    " an argument (`chat_template` in the settings)."
+)
 _IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 _SPELLED = "Expected tokens as tokenizer.json spells them. Correct the setting or leave it out."
 _PARTS = ("image_processor", "tokenizer")
@@ -41,12 +45,8 @@ def load_processor(checkpoint: Path, settings: Wire) -> "ProcessorMixin":
     """Load the processor of `checkpoint`; its tokenizer pads on the left.
 
     The tokenizer may have fewer tokens than the model has embeddings, whose number is often padded to a round one.
-    Where the image processor takes limits, image sizes are those of the settings min_pixels and max_pixels.
-
-    Raises:
-        ArtifactError: The tokenizer or the image processor cannot be read, the processor needs more than these two,
-            the chat template is missing or leaves out images, a token has no embedding, or the processor's prompts
-            lack the image token of config.json.
+    Where the image processor takes limits, image sizes are those of the settings min_pixels and max_pixels. A processor
+    that needs other parts, or whose prompts do not show an image and the whole text, is refused.
     """
     config, tokenizer = read_config(checkpoint), load_tokenizer(checkpoint)
     largest, n_embeddings = max(tokenizer.get_vocab().values()), config.get_text_config().vocab_size
@@ -59,7 +59,7 @@ def load_processor(checkpoint: Path, settings: Wire) -> "ProcessorMixin":
     processor = _assemble(checkpoint, config, tokenizer, load_images(checkpoint, settings))
     arguments = settings.get("chat_template", {})
     text = long_text(settings.get("max_prompt_tokens", _MOST_WORDS))
-    if problem := _problem(processor, config, arguments, text) or _changed(processor, arguments, text):
+    if problem := _problem(processor, config, arguments, text):
         raise _unfit(checkpoint, problem)
     return processor
 
@@ -83,9 +83,6 @@ def without_other_media(processor_class: Any) -> Any:
 
     Its objects keep in `placeholders` what stands for the images in the text of their last call. `image_alone` returns
     what the image processor makes of another picture in the same way, and what stands for it.
-
-    Raises:
-        ArtifactError: The class has another part that a prompt needs.
     """
     from transformers import ProcessorMixin
 
@@ -126,9 +123,6 @@ def forbidden_token_ids(processor: Any, config: Any, stop: Set[int], named: Sequ
 
     These are the control tokens of images and other media, which weak actors generate and the next forward pass could
     not read, and `named`, the tokens that the setting `forbidden_tokens` names; but none of `stop`, which end a turn.
-
-    Raises:
-        ConfigError: A token is not in the vocabulary.
     """
     from transformers import PreTrainedTokenizerBase
 
@@ -236,8 +230,7 @@ def _class(checkpoint: Path, config: Any, name: str | None) -> Any:
 
 
 def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | None:
-    """Return why the processor's prompts cannot show an image to the model; None if they can."""
-    # The template is first tried with no text and with the long one, in a process that may be killed.
+    """Return why the processor's prompts cannot show an image and a text to the model; None if they can."""
     from PIL import Image
 
     picture, alone = Image.new("RGB", (64, 64)), None
@@ -249,32 +242,14 @@ def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | N
             processor.chat_template = _NO_TURNS % processor.image_token
         except Exception:  # most processors cannot place an image by themselves, and say so in their own ways
             return _NO_TEMPLATE
-    how = {"add_generation_prompt": True, **arguments}
-
-    def renderings() -> list[str]:
-        # A macro in front changes white space, so one stands there, too, where the date is that of today.
-        days = [_A_DAY % name + processor.chat_template for name in ("strftime_now", *["unused"] * _TIMES)]
-        return [processor.apply_chat_template(turn("?"), day, **how) for day in days]
-
-    if why := trial.trouble(lambda: [renderings(), _written(processor, arguments, text)]):
-        return f"its chat template {why}. Expected one that writes a prompt in milliseconds."
-    try:
-        other_day, first, *again = renderings()
-    except Exception as error:  # whatever the template does
-        return f"{_NO_IMAGE} ({in_a_line(error)})."
-    if any(other != first for other in again):
-        return _RANDOM_TEMPLATE
-    if first != other_day:
-        return (
-            "the chat template writes the date, so that prompts differ from day to day. Expected one that is given the"
-            " date as an argument (`chat_template` in the settings)."
-        )
+    if why := _unsteady(processor, arguments, text):
+        return why
     asked = {"tokenize": True, "return_dict": True, "return_tensors": "pt", **arguments}
     try:
         [ids] = processor.apply_chat_template(turn("?", [picture]), **asked)["input_ids"].tolist()
     except Exception as error:  # whatever the processor does
         with contextlib.suppress(Exception), trial.within_limits():
-            if _written(processor, arguments, "?") == processor.apply_chat_template(turn("?", []), **how):
+            if _written(processor, arguments, turn("?")) == _written(processor, arguments, turn("?", [])):
                 return f"{_NO_IMAGE} ({in_a_line(error)})."
         kinds = [type(part).__name__ for part in (processor, processor.image_processor)]
         return (
@@ -286,34 +261,35 @@ def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | N
     word, expected = getattr(processor, "image_token", "an image"), getattr(config, "image_token_id", None)
     if (token_id := processor.tokenizer.get_vocab().get(word)) != expected and expected not in ids:
         return f"the tokenizer's id of {word} is {token_id}, expected {expected} as in config.json."
-    return None if expected in ids else "the chat template leaves out images. Expected that of the model's processor."
+    if expected not in ids:
+        return "the chat template leaves out images. Expected that of the model's processor."
+    return _changed(processor, arguments, text)
 
 
-def turn(text: str, images: Sequence[Any] | None = None) -> list[dict[str, Any]]:
-    """Return one user turn as chat templates take it: the images, or a place for one, then the text."""
-    shown = [{}] if images is None else [{"image": image} for image in images]
-    pictures = [{"type": "image", **image} for image in shown]
-    return [{"role": "user", "content": [*pictures, {"type": "text", "text": text}]}]
+def _unsteady(processor: Any, arguments: Wire, text: str) -> str | None:
+    """Return why the chat template fails, or does not always write the same prompt; None if it does."""
 
+    def renderings() -> list[str]:
+        # A macro in front changes white space, so one stands there, too, where the date is that of today.
+        days = [_A_DAY % name + processor.chat_template for name in ("strftime_now", *["unused"] * _TIMES)]
+        return [_written(processor, arguments, turn("?"), day) for day in days]
 
-def messages(turns: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Return turns without an image, each a role and a text, as chat templates take them."""
-    return [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in turns]
-
-
-def _written(processor: Any, arguments: Wire, text: str) -> str:
-    return processor.apply_chat_template(turn(text), add_generation_prompt=True, **arguments)
-
-
-def long_text(n_words: int) -> str:
-    """Return a text of different words on a few lines that is longer than the longest prompt."""
-    return " ".join(f"word {i}\n" * (i % 50 == 9) or f"word {i}" for i in range(min(n_words, _MOST_WORDS)))
+    # It is first tried with no text and with the long one, in a process that may be killed.
+    if why := trial.trouble(lambda: [renderings(), _written(processor, arguments, turn(text))]):
+        return f"its chat template {why}. Expected one that writes a prompt in milliseconds."
+    try:
+        other_day, first, *again = renderings()
+    except Exception as error:  # whatever the template does
+        return f"{_NO_IMAGE} ({in_a_line(error)})."
+    if any(other != first for other in again):
+        return _RANDOM_TEMPLATE
+    return None if first == other_day else _DATED_TEMPLATE
 
 
 def _changed(processor: Any, arguments: Wire, text: str) -> str | None:
     """Return what template or tokenizer do to the text of a question besides encoding it; None if nothing."""
     tokenizer = processor.tokenizer
-    rendered, *others = (_written(processor, arguments, text) for _ in range(_TIMES))
+    rendered, *others = (_written(processor, arguments, turn(text)) for _ in range(_TIMES))
     if any(other != rendered for other in others):
         return _RANDOM_TEMPLATE
     if text not in rendered:
@@ -328,3 +304,24 @@ def _changed(processor: Any, arguments: Wire, text: str) -> str | None:
             " post_processor of tokenizer.json). Expected nothing there, because an answer follows."
         )
     return None
+
+
+def _written(processor: Any, arguments: Wire, turns: Sequence[Mapping[str, Any]], template: str | None = None) -> str:
+    return processor.apply_chat_template(turns, template, add_generation_prompt=True, **arguments)
+
+
+def turn(text: str, images: Sequence[Any] | None = None) -> list[dict[str, Any]]:
+    """Return one user turn as chat templates take it: the images, or a place for one, then the text."""
+    shown = [{}] if images is None else [{"image": image} for image in images]
+    pictures = [{"type": "image", **image} for image in shown]
+    return [{"role": "user", "content": [*pictures, {"type": "text", "text": text}]}]
+
+
+def messages(turns: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Return turns without an image, each a role and a text, as chat templates take them."""
+    return [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in turns]
+
+
+def long_text(n_words: int) -> str:
+    """Return a text of different words on a few lines that is longer than the longest prompt."""
+    return " ".join(f"word {i}\n" * (i % 50 == 9) or f"word {i}" for i in range(min(n_words, _MOST_WORDS)))

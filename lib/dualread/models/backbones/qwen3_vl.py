@@ -39,14 +39,11 @@ _CHAT_TEMPLATE = """\
 def create(
     texts: Sequence[str], pieces: Sequence[str], sizes: Mapping[str, int], seed: int
 ) -> tuple["PreTrainedModel", "ProcessorMixin"]:
-    """Build a small Qwen3-VL from scratch.
+    """Build a small Qwen3-VL from scratch; `seed` draws its weights.
 
-    Args:
-        texts: Texts to train the tokenizer on.
-        pieces: Fixed pieces of the prompts, one token each.
-        sizes: vocabulary, hidden_size, layers, heads, key_value_heads, feed_forward, vision_hidden_size, vision_layers,
-            vision_heads, patch_size, image_size (height and width in pixels), max_positions.
-        seed: Seed of the initial weights.
+    The tokenizer is trained on `texts`, and each of `pieces` is one token. Of the sizes, it reads vocabulary,
+    hidden_size, layers, heads, key_value_heads, feed_forward, vision_hidden_size, vision_layers, vision_heads,
+    patch_size, image_size (height and width in pixels), max_positions.
     """
     from transformers import Qwen2VLImageProcessorPil, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 

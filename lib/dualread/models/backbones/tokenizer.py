@@ -22,11 +22,7 @@ _CUTS, _RANDOM = ("truncation", "padding"), ("dropout", "alpha", "nbest_size")
 
 
 def load_tokenizer(checkpoint: Path) -> "PreTrainedTokenizerBase":
-    """Load the tokenizer of `checkpoint`, which pads on the left where it is asked to, and never cuts.
-
-    Raises:
-        ArtifactError: It has no tokenizer_config.json, or cannot be read.
-    """
+    """Load the tokenizer of `checkpoint`, which pads on the left where it is asked to, and never cuts."""
     from transformers import AutoTokenizer
 
     if not (checkpoint / CONFIG).is_file():  # without it, transformers invents special tokens
@@ -63,12 +59,7 @@ def ids_alone(tokenizer: "PreTrainedTokenizerBase", text: str) -> list[int] | No
 
 
 def without_calls(name: str, content: bytes) -> bytes:
-    """Return the content of a file of a checkpoint without what it keeps of calls; most files stay as they are.
-
-    Args:
-        name: The file's name.
-        content: Its bytes.
-    """
+    """Return the content of the file `name` of a checkpoint without what it keeps of calls; most stay as they are."""
     if name not in CALLED:
         return content
     try:

@@ -89,13 +89,10 @@ def prepare() -> Any:
 
 
 class Core:
-    """A checkpoint opened in vLLM; `prepare` has to be called first.
+    """A checkpoint opened in vLLM, whose prompts `encoder` encodes; `prepare` has to be called first.
 
-    Attributes:
-        encoder: Encodes its prompts.
-        max_tokens: Largest number of tokens in a prompt and its completion together.
-        n_layers: Number of the language model's layers.
-        in_flight: Completions that are begun before others have ended: twice as many as vLLM makes at once.
+    A prompt and its completion have at most `max_tokens` together; `in_flight` completions are begun before others have
+    ended: twice as many as vLLM makes at once.
     """
 
     def __init__(
@@ -229,12 +226,10 @@ class Core:
                 head.head_dtype = dtype
 
     def run(self, added: Iterable[None], step: Callable[[], Iterable[T]]) -> Iterator[T]:
-        """Yield what is said at all steps of some requests, until all are answered.
+        """Yield what is said at all steps of some requests, until all are answered; `step` is what a step is, and says.
 
-        Args:
-            added: Adds one request whenever it is asked for the next: as needed, because the pixels of a whole data set
-                would not fit into memory.
-            step: What a step is, and says.
+        `added` adds one request whenever it is asked for the next: as needed, because the pixels of a whole data set
+        would not fit into memory.
         """
         for _ in added:
             while self.n_open >= self.in_flight:
@@ -247,11 +242,7 @@ class Core:
         return self._engine.engine_core.engine_core.scheduler.requests[name].sampling_params
 
     def check_length(self, name: str, length: int) -> None:
-        """Refuse a request that may have `length` tokens with its completion, if they are too many.
-
-        Raises:
-            DataError: They are more than `max_tokens`.
-        """
+        """Refuse a request that may have `length` tokens with its completion, if these are more than `max_tokens`."""
         if length > self.max_tokens:
             raise DataError(
                 f"{name}: prompt and completion may have {length} tokens, but the engine was opened for "

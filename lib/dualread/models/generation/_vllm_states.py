@@ -47,13 +47,9 @@ class _Kept:
 
 
 class AnswerStates:
-    """Keeps the states of the requests that it is told to.
+    """Keeps the states of the requests that it is told to, as the `runner` of vLLM's worker computes them.
 
     One image per request at most, whose states depend on nothing behind it.
-
-    Args:
-        runner: That of vLLM's worker.
-        image_token: The id of the image's tokens.
     """
 
     def __init__(self, runner: Any, image_token: int):

@@ -12,19 +12,14 @@ from dualread.seeding import derive_seed
 
 @dataclass(kw_only=True)
 class _VllmCompletion(GrowingCompletion):
-    """One completion.
+    """One completion, of whose states `collecting` reads something, and `early` claims with its next token.
 
-    Attributes:
-        collecting: What is read of its states; None for nothing.
-        early: Claims whose states are to be told with its next token.
-        engine_name: By which vLLM knows it.
-        finish_reason: Why it has ended; vLLM may have to read its last token yet.
+    vLLM knows it by `engine_name`, and may have to read its last token when it has ended.
     """
 
     collecting: Collecting | None
     early: list[ClaimSpan] = field(default_factory=list)
     engine_name: str = ""
-    finish_reason: str = ""
 
 
 class VllmStream:
@@ -141,10 +136,7 @@ class VllmStream:
         states, decode = self._read(rows), self._encoder.decode
         for row in rows:
             self._states.forget(row.engine_name)
-        return [
-            row.told(Finished, decode, finish_reason=row.finish_reason, states=states.get(row.engine_name))
-            for row in rows
-        ]
+        return [row.told(Finished, decode, states=states.get(row.engine_name)) for row in rows]
 
     def _read(self, rows: Sequence[_VllmCompletion], *, early: bool = False) -> dict[str, Any]:
         """Return what is read of the states of rows, by the names that vLLM has; nothing of those that lack some."""

@@ -18,11 +18,9 @@ from dualread.schema import answers
 
 @dataclass(frozen=True, kw_only=True)
 class ChoicesAfterPrompt:
-    """The choices that are scored after one prompt.
+    """The choices that are scored after one prompt and the ids `prefix` of a completion.
 
-    Attributes:
-        prefix: Completion ids that are given, between the prompt and the choice.
-        variants: For each choice, the sequences of ids that count as this choice; their probabilities are added.
+    Each of the `variants` of a choice counts as this choice; their probabilities are added.
     """
 
     prefix: tuple[int, ...]
@@ -31,12 +29,7 @@ class ChoicesAfterPrompt:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredChoices:
-    """The choices after one prompt.
-
-    Attributes:
-        log_probs: The log-probability of each choice in nats, over all its variants.
-        n_prompt_tokens: Length of the prompt in tokens, with its given prefix.
-    """
+    """The log-probability of each choice in nats, over all its variants, and the length of its prompt in tokens."""
 
     log_probs: Mapping[str, float]
     n_prompt_tokens: int
@@ -50,11 +43,9 @@ def score_choices(
     thinking_ends: str | None = None,
     named: Sequence[Mapping[str, str] | None] = (),
 ) -> list[ScoredChoices]:
-    """Score the choices that a view asks for after each request, which has no prefix.
+    """Score the choices that a view asks for after each request, which has no prefix; see `choices_of`.
 
-    `committed` are the ids of the committed completion that each request is about, `thinking_ends` is what ends the
-    thinking of the completions, None where they do not think, and `named` are the choices of each question by name, if
-    the view asks for them.
+    `committed` are the ids of the completion that each request is about, and `named` the choices of each question.
     """
     choices = [
         choices_of(wanted, actor.encoder.tokenizer, ids, actor.encoder.stop, thinking_ends, of_question)
@@ -80,12 +71,10 @@ def choices_of(
     thinking_ends: str | None = None,
     named: Mapping[str, str] | None = None,
 ) -> ChoicesAfterPrompt:
-    """Return the choices that a view's config entry asks for; `named` are those of the question.
+    """Return the choices that a view asks for; `named` are those of the question, if the view asks for them.
 
-    `completion` holds the ids of the committed completion, and `stop` those that end a turn.
-
-    Raises:
-        ConfigError: A word has no variant that is a single token.
+    `completion` holds the ids of the committed completion, and `stop` those that end a turn; `thinking_ends` is what
+    ends its thinking, None where completions do not think.
     """
     if wanted.integers is not None:
         integers = [str(number) for number in range(wanted.integers[0], wanted.integers[1] + 1)]

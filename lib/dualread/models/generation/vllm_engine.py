@@ -54,12 +54,7 @@ class Settings(Section):
 
 
 def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> AnsweringActor:
-    """Open `checkpoint` on every visible GPU; `engine` is what `Settings` declares.
-
-    Raises:
-        ArtifactError: The folder is not a complete checkpoint.
-        ConfigError: vLLM's environment is built for CUDA, and there is no GPU; or the weights are to be quantized.
-    """
+    """Open `checkpoint` on every visible GPU; `engine` is what `Settings` declares."""
     del facts  # vLLM has its own ways to read rows, and the replay judges them
     if "quantization" in settings:
         raise ConfigError(

@@ -33,14 +33,8 @@ def unchanged(picture: Image, settings: Section, rng: np.random.Generator) -> Im
 def rows_shown(manifest: pl.DataFrame, images: Sequence[ConfiguredPlugin], pairs: pl.DataFrame | None) -> pl.DataFrame:
     """Return the rows of the manifest that are asked, with the image that is shown and its reference answers.
 
-    Args:
-        manifest: A manifest table.
-        images: Image changes in their order: that of the condition, and that of the view. The last one that chooses an
-            image decides.
-        pairs: The pairs table of the same split; None if there are none.
-
-    Raises:
-        ArtifactError: A question has no image of a role that is changed.
+    `images` are the changes of the condition and of the view, of which the last one that chooses an image decides;
+    `pairs` is the pairs table of the same split, None if there are none.
     """
     choosing = [plugin for plugin in map(_loaded, images) if hasattr(plugin, "choose")]
     rows = choosing[-1].choose(manifest, pairs) if choosing else manifest
@@ -71,11 +65,8 @@ def changes_of(images: Sequence[ConfiguredPlugin]) -> tuple[Change, ...]:
 class ChangedImage:
     """A picture that is made when it is called, because those of a whole data set would not fit into memory.
 
-    Attributes:
-        source: The image that is changed, or its file.
-        content: A digest of the content of `source`, which seeds what is drawn.
-        changes: What is done to it.
-        draw: The number of the draw.
+    `source` is the image that is changed, or its file; `content`, a digest of its content, seeds what is drawn; `draw`
+    is the number of the draw.
     """
 
     source: Path | Image
@@ -85,9 +76,7 @@ class ChangedImage:
 
     def __call__(self) -> Image:
         """Return the picture."""
-        if isinstance(self.source, Path):
-            return _from_file(self.source, self.content, self.changes, self.draw)
-        return _changed(self.source, self.content, self.changes, self.draw)
+        return _from_file(self) if isinstance(self.source, Path) else _changed(self.source, self)
 
 
 # An image that a question shows: a file, a picture, or one that is made when it is needed.
@@ -139,13 +128,14 @@ def _opened(file: Path) -> Image:
 
 # Prompts about one image often follow each other.
 @functools.lru_cache(maxsize=_PICTURES_IN_MEMORY)
-def _from_file(file: Path, content: str, changes: tuple[tuple[str, str], ...], draw: int) -> Image:
-    return _changed(_opened(file).copy(), content, changes, draw)  # a change may draw into it
+def _from_file(image: ChangedImage) -> Image:
+    assert isinstance(image.source, Path)
+    return _changed(_opened(image.source).copy(), image)  # a change may draw into it
 
 
-def _changed(picture: Image, content: str, changes: tuple[tuple[str, str], ...], draw: int) -> Image:
-    for module, settings in changes:
-        plugin, rng = plugins.load_module(module), generator("image", module, content, draw)
+def _changed(picture: Image, image: ChangedImage) -> Image:
+    for module, settings in image.changes:
+        plugin, rng = plugins.load_module(module), generator("image", module, image.content, image.draw)
         chosen = getattr(plugin, "Settings", NoSettings).from_spec(json.loads(settings), f"{module}: settings")
         picture = plugin.change(picture, chosen, rng)
     return picture
@@ -160,7 +150,7 @@ def _size(path: Path) -> tuple[int, int]:
 def _one_per_size(change: tuple[str, str], size: tuple[int, int]) -> Image:
     from PIL import Image as pillow
 
-    return _changed(pillow.new("RGB", size), "", (change,), 0)
+    return ChangedImage(source=pillow.new("RGB", size), content="", changes=(change,))()
 
 
 def array_of(picture: Image) -> np.ndarray:

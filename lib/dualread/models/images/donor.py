@@ -11,11 +11,7 @@ change = unchanged
 
 
 def choose(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:
-    """Return the questions that have a donor, each with the image and the reference answers of its donor.
-
-    Raises:
-        ArtifactError: A pair names a question that is not in the manifest.
-    """
+    """Return the questions that have a donor, each with the image and the reference answers of its donor."""
     assert pairs is not None, "a donor condition needs pairs"
     known = set(manifest["sample_id"])
     if unknown := sorted((set(pairs["sample_id"]) | set(pairs["donor_sample_id"])) - known):

@@ -15,11 +15,7 @@ change = unchanged
 
 
 def choose(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:
-    """Return all questions, each with another image.
-
-    Raises:
-        ArtifactError: The split has no other image to show.
-    """
+    """Return all questions, each with another image."""
     shown = ("image_files", "image_roles", "cluster_id")
     images = manifest.group_by("image_id").agg(pl.col(shown).first()).to_dicts()
     images.sort(key=lambda image: hashlib.sha256(image["image_id"].encode()).hexdigest())

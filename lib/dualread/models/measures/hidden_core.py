@@ -51,11 +51,7 @@ class Settings(Section):
 def measure(
     opened: Opened, prompts: Sequence[EncodedPrompt], completions: Sequence[Sequence[int]], settings: Settings
 ) -> list[dict[str, np.ndarray]]:
-    """Return `entropy` and `entropy_hidden`, the mean entropy of the answer's tokens with and without the core [1].
-
-    Raises:
-        ConfigError: A prompt has no image, or no layer between the depths says what it attends to.
-    """
+    """Return `entropy` and `entropy_hidden`, the mean entropy of the answer's tokens with and without the core [1]."""
     import torch
 
     model, encoder, start = opened.model, opened.encoder, len(prompts[0].token_ids)
@@ -89,11 +85,9 @@ def measure(
 
 
 def core_of(attention: Any, share: float) -> Any:
-    """Return the positions of the share of image tokens to which most attention goes; of equal ones the first.
+    """Return the positions of the share of image tokens to which most attention [M] goes; of equal ones the first.
 
-    Args:
-        attention: How much is attended to each image token [M].
-        share: Of the M tokens; the number is rounded down, and is at least 1 unless the share is 0.
+    The number is rounded down, and is at least 1 unless the share is 0.
     """
     import torch
 

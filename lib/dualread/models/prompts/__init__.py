@@ -52,11 +52,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def template(name: str) -> str:
-    """Return the text of the template with its placeholders: the exact content of its file.
-
-    Raises:
-        ConfigError: There is no such prompt, or it is no text.
-    """
+    """Return the text of the template with its placeholders: the exact content of its file."""
     package, _, inside = file_of(name).rpartition(":")
     try:
         if not package:
@@ -80,11 +76,7 @@ def file_of(name: str) -> str:
 
 @cache
 def turns(name: str) -> tuple[Turn, ...]:
-    """Return the turns of the template, with their placeholders; the last one is the user's with the image.
-
-    Raises:
-        ConfigError: There is no such prompt, or its parts are not as this module says.
-    """
+    """Return the turns of the template, with their placeholders; the last one is the user's with the image."""
     lines = (text := template(name)).split("\n")
     markers = [(i, match[1]) for i, line in enumerate(lines) if (match := _MARKER.fullmatch(line))]
     if not any(role in _ROLES for _, role in markers):

@@ -48,13 +48,11 @@ def sample(n: int, most: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceLogProbs:
-    """What transformers alone says about a sample of completions.
+    """What transformers alone says about the completions `rows`, a sample.
 
-    Attributes:
-        rows: Positions of the completions.
-        exact: Log-probability of every token in float32, [tokens] per row, in nats.
-        rounding: By how much the model's precision changes a log-probability, in nats: the mean over all tokens. 0 for
-            a float32 model, whose rounding is far below the bounds of the config.
+    `exact` has the log-probability of every token in float32, [tokens] per row; `rounding` is by how much the model's
+    precision changes one, the mean over all tokens: 0 for a float32 model, whose rounding is far below the bounds of
+    the config. Both are in nats.
     """
 
     rows: list[int]
@@ -81,11 +79,7 @@ class ReferenceLogProbs:
         return cls(rows=rows, exact=exact, rounding=own_pass.mean_difference(log_probs, exact) if rows else 0.0)
 
     def check(self, replayed: Sequence[Replayed], bounds: Agreement, *, where: str) -> None:
-        """Check the replay's log-probabilities. Replay and generation share code: both may be wrong in the same way.
-
-        Raises:
-            ReplayDisagreementError: The mean difference exceeds the bound.
-        """
+        """Check the replay's log-probabilities. Replay and generation share code: both may be wrong in the same way."""
         pairs, most = list(zip(self.rows, self.exact, strict=True)), bounds.max_mean_log_prob_difference
         differences = [np.abs(replayed[i].token_log_probs - exact).mean() for i, exact in pairs]
         difference = float(np.mean(differences)) if pairs else 0.0
@@ -126,9 +120,6 @@ def check_states(
 
     `exact` is what their replay in float32 read: by how much it differs is how much rounding explains. `bounds` are
     those of log-probabilities; errors call the answers by their `names`, and the shard `where`.
-
-    Raises:
-        ReplayDisagreementError: A vector, a number of tokens, or the log-probabilities differ.
     """
     for name in sorted((readings[0].vectors if readings else {}).keys() - {"answer_log_prob"}):
         of_pass, of_replay, of_float32 = ([row.vectors[name] for row in group] for group in (readings, again, exact))
@@ -169,11 +160,7 @@ def _other_states(where: str, what: str) -> ReplayDisagreementError:
 
 
 def check(index: pl.DataFrame, bounds: Agreement, *, where: str) -> None:
-    """Check that a replay, the index of its features, reproduces its generation; an error names the worst answers.
-
-    Raises:
-        ReplayDisagreementError: A bound is exceeded.
-    """
+    """Check that a replay, the index of its features, reproduces its generation; an error names the worst answers."""
     if index.height == 0:
         return
     n_tokens = index["token_log_probs"].list.len().to_numpy()

@@ -38,9 +38,7 @@ _OF_ROWS = ("n_prompt_tokens", "n_image_tokens")
 class Collected:
     """Implements `models.actor.Collecting`: what a replay would read, of greedy answers.
 
-    Attributes:
-        spec: What is read.
-        thinking_ends: What ends the thinking before an answer; None where completions do not think.
+    `thinking_ends` is as in `Opened`.
     """
 
     spec: PassReading
@@ -83,11 +81,7 @@ def write(folder: Path, collected: Sequence[Replayed]) -> None:
 
 
 def read(folder: Path, actor: Opened, completions: pl.DataFrame) -> list[Replayed]:
-    """Return what `write` has stored of the completions of a table, in its order; the actor decodes ids.
-
-    Raises:
-        ArtifactError: It was stored of other answers.
-    """
+    """Return what `write` has stored of the completions of a table, in its order; the actor decodes ids."""
     made = read_parts(folder, GENERATIONS, ("sample_id",))["sample_id"].to_list()
     tensors, asked = read_tensors(folder / FILE), completions["sample_id"].to_list()
     if any(len(values) != len(made) for values in tensors.values()) or set(made) != set(asked):
@@ -119,9 +113,6 @@ def check(
     """Replay a sample of answers, and compare it with what was collected; return how many were replayed.
 
     How far states may differ is measured as for log-probabilities (`agreement`): by reading the sample in float32, too.
-
-    Raises:
-        ReplayDisagreementError: They differ by more than rounding explains.
     """
     rows = sample(len(requests), SAMPLE)
     token_ids, prompts = completions["token_ids"].to_list(), completions["prompt_sha256"].to_list()

@@ -50,10 +50,8 @@ class Replayed:
 def with_images(replayed: Replayed, states: "Tensor", prompt: "EncodedPrompt", image_token_id: int) -> Replayed:
     """Return what was read of a completion, and of each of its claims, with the mean of each image's `states` [M, D].
 
-    These are h_image_1, h_image_2, ..., equation 2 over each image that is shown at this place, whatever its role.
-
-    Raises:
-        ArtifactError: The tokens of an image do not stand together, or those of two images do.
+    These are h_image_1, h_image_2, ..., equation 2 over each image that is shown at this place, whatever its role. The
+    tokens of an image have to stand together, apart from those of others.
     """
     sizes = [len([*run]) for token, run in groupby(prompt.token_ids) if token == image_token_id]
     if len(sizes) != (n := len(prompt.image_sha256.split())):

@@ -15,17 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One question about one image.
+    """One question about one image, with its right answer and plausible wrong ones, which may be none.
 
-    Attributes:
-        question: The question.
-        answer: The right answer.
-        wrong_answers: Plausible wrong answers to the same question; may be empty.
-        options: Four options, one of which is the answer; or empty.
-        findings: A few words that describe the whole image; they become the reasoning.
-        evidence: The words of `findings` that decide this question.
-        difficulty: Assumed difficulty of the question on this image, in [0, 1]; the higher it is, the lower the stated
-            confidence.
+    There are four options, one of which is the answer, or none. `findings` describe the whole image in a few words,
+    which become the reasoning; `evidence` are those of them that decide this question. `difficulty` is assumed, in [0,
+    1]; the higher it is, the lower the stated confidence.
     """
 
     question: str

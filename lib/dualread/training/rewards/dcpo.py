@@ -1,10 +1,8 @@
 """DCPO: decoupled rewards for the answer and for the confidence (Ma 2026, arXiv 2603.09117; app:baseline_protocols).
 
-Tokens before the confidence block are trained with `reward`, tokens of the block with `calibration_reward`;
-`training/dcpo.py` gives each token its own advantage. `reward` is z + R_fmt, as for every actor (docs/choices.md,
-"Rewards").
-`calibration_reward` is R_c, which is defined without R_fmt; an invalid confidence counts as 0.5. It depends on the
-groups, so that `training/dcpo.py` logs it, under the name `calibration`.
+Tokens before the confidence block are trained with `reward`, z + R_fmt, tokens of the block with `calibration_reward`,
+R_c; `training/dcpo.py` gives each token its own advantage. R_c depends on the groups, so that it is logged there, under
+the name `calibration`. See docs/choices.md, "Rewards" and "DCPO".
 """
 
 from collections import defaultdict

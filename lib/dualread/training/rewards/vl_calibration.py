@@ -7,11 +7,10 @@ stated vision confidence. S is the visual certainty that `dualread.training.vl_c
 tokens of the <vision> block. It is high if the tokens depend on the image (large KL between the predictions with the
 clean and with the blackened image) and if the model is certain of them (small entropy H).
 
-Choices that the method leaves open:
-- fmt is 1 if each of the five parts occurs exactly once, is not empty, and is in the prompt's order, and if
-  `grading.parse` finds the answer and the confidence valid; otherwise it is 0. Text between the parts is ignored.
-- As in the released code, a term that is undefined has its worst value: (Phi - z)^2 = 1 without a valid confidence,
-  (c_v - S)^2 = 1 without a valid confidence or without a vision block. Omitting a part therefore never pays.
+fmt is 1 if each of the five parts occurs exactly once, is not empty, and is in the prompt's order, and if
+`grading.parse` finds the answer and the confidence valid; otherwise it is 0. Text between the parts is ignored. As in
+the released code, an undefined term has its worst value: (Phi - z)^2 = 1 without a valid confidence, (c_v - S)^2 = 1
+without a valid confidence or without a vision block. Omitting a part therefore never pays.
 """
 
 from collections.abc import Sequence

@@ -27,13 +27,10 @@ class Rollouts(Protocol):
         decoding: SeededDecoding,
         seeds: Sequence[int],
     ) -> list[Rollout]:
-        """Return one completion per prompt.
+        """Return one completion per prompt, each of the random stream of its seed.
 
-        Args:
-            weights: (name, tensor) of all weights of the policy, tied ones under each of their names.
-            prompts: The prompt of each completion. Adjacent completions of one prompt share it.
-            decoding: How tokens are chosen.
-            seeds: The seed of each completion's own random stream.
+        `weights` are (name, tensor) of all weights of the policy, tied ones under each of their names. Adjacent
+        completions of one prompt share it.
         """
         ...
 

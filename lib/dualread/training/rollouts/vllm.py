@@ -47,11 +47,7 @@ def prepare() -> None:
 def open_rollouts(
     checkpoint: Path, model: Wire, settings: Wire, gpus: Sequence[str] = ()
 ) -> "VllmRollouts | DistantRollouts":
-    """Open `checkpoint` in vLLM; see `dualread.training.rollouts`.
-
-    Raises:
-        ConfigError: There are GPUs of its own, and this is no Linux.
-    """
+    """Open `checkpoint` in vLLM; see `dualread.training.rollouts`."""
     arguments = (checkpoint, dict(model), Settings.from_spec(settings, "rollout_settings").to_spec())
     if not gpus:
         return VllmRollouts(vllm_engine.VllmEngine(*arguments))

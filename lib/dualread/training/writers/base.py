@@ -13,6 +13,7 @@ It writes every file of the official layout, and the bytes depend on the hospita
 `dualread.training.phantoms.questions.ask`.
 """
 
+import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,6 +74,13 @@ def cases(hospital: Hospital) -> list[Case]:
     ]
 
 
+def of_splits(hospital: Hospital) -> Iterator[tuple[str, list[Case]]]:
+    """Yield the splits that a hospital has, and the cases of each."""
+    everyone = cases(hospital)
+    for split in (split for split in _SPLITS if split in hospital.images):
+        yield split, [case for case in everyone if case.split == split]
+
+
 def random(hospital: Hospital, *names: str | int) -> np.random.Generator:
     """Return a random generator whose seed depends on the hospital's name and seed and on `names`."""
     return generator("phantom", hospital.name, hospital.seed, *names)
@@ -82,6 +90,12 @@ def picture(case: Case, hospital: Hospital, view: int = 0) -> Image.Image:
     """Draw the case as an 8-bit RGB image; another `view` shows the same scene with other jitter and noise."""
     names = [case.image_id, view] if view else [case.image_id]
     return Image.fromarray(draw(case.scene, random(hospital, "pixels", *names), hospital.size))
+
+
+def radiographs(case: Case, hospital: Hospital, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield one file per view of a case, in one channel."""
+    for view, path in enumerate(paths):
+        yield path, png(picture(case, hospital, view).convert("L"))
 
 
 # VQA-RAD and VQA-Med 2019 share four images, because both data sets take theirs from MedPix. So every phantom hospital
@@ -110,6 +124,18 @@ def jpeg(image: Image.Image, **options) -> bytes:
 def png(image: Image.Image) -> bytes:
     """Return `image` as a PNG file."""
     return _file(image, format="PNG")
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return a .jsonl file."""
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def csv_table(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> bytes:
+    """Return a .csv file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
+    return text.getvalue().encode()
 
 
 def parquet(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], features: Mapping[str, Any]) -> bytes:

@@ -6,13 +6,9 @@ prior image. So where its answers differ, each has a donor that exchanges the cu
 current}`). A body without a lesion comes once, and its questions have no such donor.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 
-from PIL import Image
-
-from dualread.training.phantoms.scene import draw
 from dualread.training.writers import base
 
 WORDING: base.Wording = {
@@ -35,8 +31,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
         names = {visit: f"images/{case.image_id}_{visit}.png" for visit in visits}
         for visit, scene in visits.items():  # one body in one place; more noise later, and as much at both visits
             noisy = scene if visit == "prior" else replace(scene, noise=scene.noise * 1.25)
-            pixels = draw(noisy, base.random(hospital, "pixels", case.image_id), hospital.size)
-            yield names[visit], base.png(Image.fromarray(pixels))
+            yield names[visit], base.png(base.picture(replace(case, scene=noisy), hospital))
         numbers = base.pick(range(MOST_QUESTIONS), hospital.questions_per_image, rng)
         for visit in [*visits][1:]:
             later = base.questions(replace(case, scene=visits[visit]), WORDING)
@@ -47,4 +42,4 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
                 shown = {"image_1": names["prior"], "image_2": names[visit]}
                 row = {"question": asked[k][0], "reference_answers": asked[k][1], "answer_type": "open"}
                 rows.append({"id": f"{case.image_id}_{visit}_{k}", **row, **shown, **about})
-    yield "test.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode()
+    yield "test.jsonl", base.json_lines(rows)

@@ -14,7 +14,7 @@ import polars as pl
 from PIL import Image
 
 from dualread.training.phantoms.questions import SceneQuestion
-from dualread.training.phantoms.scene import Scene, draw
+from dualread.training.phantoms.scene import Scene
 from dualread.training.writers import base
 
 WORDING: base.Wording = {
@@ -55,9 +55,8 @@ def scenes(case: base.Case) -> list[Scene]:
 
 def pictures(case: base.Case, hospital: base.Hospital) -> list[Image.Image]:
     """Draw the frames: one body in one place, and more noise in each frame than in the one before."""
-    noisy = [replace(scene, noise=scene.noise * (1 + k / 4)) for k, scene in enumerate(scenes(case))]
-    draws = (draw(scene, base.random(hospital, "pixels", case.image_id), hospital.size) for scene in noisy)
-    return list(map(Image.fromarray, draws))
+    noisy = (replace(scene, noise=scene.noise * (1 + k / 4)) for k, scene in enumerate(scenes(case)))
+    return [base.picture(replace(case, scene=scene), hospital) for scene in noisy]
 
 
 def asked(case: base.Case) -> list[SceneQuestion]:

@@ -7,9 +7,7 @@ frontal image. Planted defects: reports without findings, whose impression says 
 FINDINGS.
 """
 
-import csv
 import gzip
-import io
 from collections.abc import Iterable, Iterator, Sequence
 
 from dualread.training.writers import base
@@ -24,9 +22,8 @@ _NO_FINDINGS, _TWO_FINDINGS, _PERIOD = 3, 5, 7  # of every seven images, these h
 
 def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
-    everyone = base.cases(hospital)
     splits, views = [], []
-    for case in everyone:
+    for case in base.cases(hospital):
         patient, study, dicom_id = 10000000 + case.image_id, 50000000 + case.image_id, IMAGE_NAME.format(case.image_id)
         place = f"files/p10/p{patient}/s{study}"
         yield f"{place}/{dicom_id}.jpg", base.jpeg(base.picture(case, hospital))
@@ -51,6 +48,4 @@ def _report(image_id: int, sentences: Sequence[str]) -> str:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
-    return gzip.compress(text.getvalue().encode(), mtime=0)
+    return gzip.compress(base.csv_table(columns, rows), mtime=0)

@@ -20,8 +20,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     for case in base.cases(hospital):
         images = [] if case.image_id % _PERIOD == _NO_IMAGE else image_names(case)
-        for view, name in enumerate(images):
-            yield f"NLMCXR_png/{name}.png", base.png(base.picture(case, hospital, view).convert("L"))
+        yield from base.radiographs(case, hospital, [f"NLMCXR_png/{name}.png" for name in images])
         report = _report(case, base.sentences(case, hospital), images)
         yield f"ecgen-radiology/{case.image_id + 1}.xml", report.encode()
 

@@ -37,10 +37,8 @@ _FEATURES = {
 
 def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
-    everyone = base.cases(hospital)
-    for split in (split for split in SPLITS if split in hospital.images):
-        chosen = [case for case in everyone if case.split == split]
-        table = base.parquet(_rows(chosen, hospital, split), _COLUMNS, _FEATURES)
+    for split, cases in base.of_splits(hospital):
+        table = base.parquet(_rows(cases, hospital, split), _COLUMNS, _FEATURES)
         yield f"data/{split}-00000-of-00001.parquet", table
 
 

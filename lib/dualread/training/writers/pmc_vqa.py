@@ -5,8 +5,6 @@ images/PMCN_F1.jpg, figures with a white margin. Planted defects: choices with a
 as an answer, the same choice twice, an empty choice, and a few questions whose answer is yes or no.
 """
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -43,11 +41,8 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
         # As a figure of an article: with a white margin, wider than high.
         framed = ImageOps.expand(base.picture(case, hospital), border=(3 * margin, margin), fill="white")
         yield f"images/PMC{case.image_id}_F1.jpg", base.jpeg(framed)
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows(_row(k, case, question) for k, (case, question) in enumerate(_asked(everyone, hospital)))
-    yield "test_clean.csv", table.getvalue().encode()
+    rows = (_row(k, case, question) for k, (case, question) in enumerate(_asked(everyone, hospital)))
+    yield "test_clean.csv", base.csv_table(_COLUMNS, rows)
 
 
 def _asked(everyone: list[base.Case], hospital: base.Hospital) -> Iterator[tuple[base.Case, SceneQuestion]]:

@@ -21,12 +21,10 @@ _NO_FINDINGS, _NO_VIEW, _PERIOD = 3, 5, 7  # of every seven studies, these have 
 
 def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
-    everyone = base.cases(hospital)
-    for case in everyone:
-        for view, path in enumerate(paths(case)):
-            yield path, base.png(base.picture(case, hospital, view).convert("L"))
-    for split in (split for split in SPLITS if split in hospital.images):
-        rows = {f"pGRDN{c.image_id:06d}_a1_s1": _row(c, hospital) for c in everyone if c.split == split}
+    for split, cases in base.of_splits(hospital):
+        for case in cases:
+            yield from base.radiographs(case, hospital, paths(case))
+        rows = {f"pGRDN{case.image_id:06d}_a1_s1": _row(case, hospital) for case in cases}
         yield HUB_FILES[split][0], json.dumps(rows, indent=2).encode()
 
 

@@ -41,8 +41,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     radiographs = replace(hospital, style=chest_x_rays)
     everyone = base.cases(radiographs)
     for case in everyone:
-        for view, path in enumerate(_paths(case)):
-            yield path, base.png(base.picture(case, radiographs, view).convert("L"))
+        yield from base.radiographs(case, radiographs, _paths(case))
     asked = base.drawn(everyone, hospital, WORDING, base.random(hospital, "rows"))
     rows = {f"{case.image_id:06d}_{k}": _row(k, case, question) for k, (case, question) in enumerate(asked)}
     yield "metadata/test_vqa_data.json", json.dumps(rows, indent=2).encode()

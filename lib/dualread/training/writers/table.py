@@ -5,7 +5,6 @@ an image names that of its twin as its donor, so that the study's donors are the
 then wrong on the donor's image, and all else that it says is as right as before. Images without lesions have no twin.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -29,7 +28,7 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
             rows.append(_row(twin, replace(case.scene, lesion_count=0), hospital))
             invisible = replace(case, scene=replace(case.scene, contrast=0.0))
             yield rows[-1]["image"], base.png(base.picture(invisible, hospital))
-    yield "test.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode()
+    yield "test.jsonl", base.json_lines(rows)
 
 
 def _row(name: str, scene: Scene, hospital: base.Hospital) -> dict[str, str]:

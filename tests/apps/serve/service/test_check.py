@@ -113,7 +113,7 @@ def test_an_actor_that_fails_is_refused(bundle, monkeypatch):
     def fails(*given, **named):
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(_transformers_stream, "stream", fails)
+    monkeypatch.setattr(_transformers_stream, "steps", fails)
     with pytest.raises(ArtifactError, match=r"an answer fails \(RuntimeError: out of memory\)"):
         opened(bundle)
 

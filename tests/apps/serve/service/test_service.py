@@ -59,8 +59,9 @@ class Actor:
             events += [row.grow(token, -0.5) for row in rows]
             is_long = len(rows[0].tokens) == rows[0].request.decoding.max_completion_tokens
             if token == TOKENIZER.eos_token_id or is_long:
-                rows, reason = self.rows.pop(name), "length" if is_long else "stop"
-                events += [row.told(Finished, self.encoder.decode, finish_reason=reason) for row in rows]
+                for row in self.rows.pop(name):
+                    row.finish_reason = "length" if is_long else "stop"
+                    events.append(row.told(Finished, self.encoder.decode))
         return events
 
     def wake(self):
