@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from dualread.apps.score import ScorerChoice, stored
 from dualread.apps.score.answering import OpenActor
+from dualread.apps.score.bundle import STORED
 from dualread.apps.score.loading import ChosenReaders, checkpoint_digests
 from dualread.readers.artifact import load_reader, save_reader
 from dualread.readers.base import FittedReader
@@ -62,7 +63,7 @@ def widened(bundle: Path, out: Path, *, hidden: int, layers: int, bfloat16: bool
         save_reader(file, made)
         about["readers"][name] = sha256_file(file)
     (out / "bundle.json").write_text(json.dumps(about))
-    (out / stored.FILE).unlink()
+    (out / STORED).unlink()
     stored.write(out, ChosenReaders.load(ScorerChoice(reader=out)).with_actor(partial(OpenActor, batch_size=4)))
     return out
 
