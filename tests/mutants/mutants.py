@@ -623,7 +623,7 @@ MUTANTS = (
         "schema/base.py",
         'model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)',
         'model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False, defer_build=True)',
-        ("study/test_config_refused.py", "study/test_config.py"),
+        ("study/test_messages.py",),
     ),
     Mutant(
         "a reader may drop all units of a layer",
