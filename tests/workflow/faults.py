@@ -1,4 +1,4 @@
-"""Faults for tests of the workflow: kills at a given moment, full disks, read-only folders, damage, random edits."""
+"""Faults for tests of the workflow: kills at a given moment, full disks, read-only folders, damage, edits."""
 
 import json
 import os
@@ -14,8 +14,7 @@ import pytest
 from tests.workflow.checkout import Checkout, Run
 
 INJECTION = Path(__file__).parent / "injection"
-STUDIES = "workflow/studies"
-STUDY = f"{STUDIES}/micro.yaml"
+STUDY = "workflow/studies/micro.yaml"
 TABLES = ("tables/main.tex", "tables/data.tex")
 MICRO = "results/micro"
 

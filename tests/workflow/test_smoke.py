@@ -1,9 +1,11 @@
 """The smoke study, from images to tables, run once (conftest.py); what it made, and what a second run makes."""
 
+from contextlib import chdir
+
 import pytest
 
 from dualread.apps import main as program
-from tests.workflow.recomputed import inside, jobs
+from tests.workflow.recomputed import jobs
 
 pytestmark = pytest.mark.rest
 
@@ -33,7 +35,7 @@ def test_a_printed_number_is_explained_down_to_its_questions(study, monkeypatch,
 
 def test_the_table_of_settings_counts_the_defaults_of_trainings(study):
     """They are in the classes of the plugins that train, which the table loads by a computed name."""
-    with inside(study.folder):
+    with chdir(study.folder):
         (job,) = (job for job in jobs("smoke") if job.entry.output.name == "hparams")
     trained = {
         actor["training"] for actor in job.entry.spec["settings"]["config"]["actors"].values() if "training" in actor
