@@ -52,13 +52,6 @@ def test_every_package_that_the_library_imports_is_declared():
     assert set(third_party_imports()) - OWN_ENVIRONMENT - THEIRS <= known
 
 
-def test_the_workflow_imports_no_app():
-    """It stands on the core alone, as the core does (lint-imports): whoever changes an app changes no study."""
-    files = [REPOSITORY / "Snakefile", *(REPOSITORY / "rules").glob("*.smk")]
-    imports = [line for file in files for line in re.findall(r"^ *(?:from|import) .*", file.read_text(), re.MULTILINE)]
-    assert [line for line in imports if "apps" in re.findall(r"\w+", line)] == []
-
-
 def test_the_declared_bounds_admit_the_locked_versions():
     from packaging.requirements import Requirement
 
