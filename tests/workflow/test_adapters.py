@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import torch
 import yaml
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from dualread.apps.score.bundle_writer import export
 from dualread.apps.score.scorer import Scorer
@@ -100,18 +100,6 @@ def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(checkou
     assert "a LoRA adapter merged into them: trained by DualRead with alpha 8, rank 4." in card
 
 
-def test_an_adapter_and_its_merged_checkpoint_give_the_same_confidences(checkout, adapted):
-    target = f"results/merged/predictions/{RUN}/dualread/MANIFEST.json"
-    run = lay(checkout, "merged", brought({"folder": "merged"}, "merged"), target)
-    assert run.returncode == 0, run.text
-    one, other = (confidences(checkout.folder, study) for study in ("adapted", "merged"))
-    assert one.drop("confidence").equals(other.drop("confidence"))
-    assert one.height > 20
-    assert (one["confidence"] - other["confidence"]).abs().max() < 1e-5
-    trained = confidences(checkout.folder, "mine").filter(method="dualread")
-    assert (one.filter(method="dualread")["confidence"] - trained["confidence"]).abs().max() > 1e-3
-
-
 def test_a_reader_scores_with_the_adapter_and_its_base(checkout, adapter, adapted):
     row = pl.read_parquet(adapted / "manifests/slake/test/manifest.parquet").row(0, named=True)
     asked = (adapted / "manifests/slake/test" / row["image_files"][0], row["question"])
@@ -123,12 +111,3 @@ def test_a_reader_scores_with_the_adapter_and_its_base(checkout, adapter, adapte
         Scorer.load(reader, adapter)
     with pytest.raises(ConfigError, match=r"a whole model, and a base"):
         Scorer.load(reader, base, base=base)
-
-
-def test_half_an_adapter_is_refused_by_name(checkout, adapter):
-    half = shutil.copytree(adapter, checkout.folder / "half")
-    tensors = load_file(half / "adapter_model.safetensors")
-    save_file(dict(sorted(tensors.items())[: len(tensors) // 2]), half / "adapter_model.safetensors")
-    run = lay(checkout, "half", brought({"adapter": {"folder": "half"}}, "half"))
-    assert run.returncode != 0
-    assert "tensors of modules that its configuration names are missing" in run.text

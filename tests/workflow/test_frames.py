@@ -153,11 +153,3 @@ def test_captions_name_what_is_resampled(frames):
     assert "over other images or patients, for these seeds" in captions
     assert "Resampled are images of SLAKE-test; patients of MedFrameQA, Follow-ups, Clinic." in captions
     assert "& Images & Patients &" in (frames / "tables/data/data.tex").read_text()
-
-
-def test_a_computation_by_image_would_be_noticed(frames):
-    study = Study(results=frames)
-    study._read["clusters", "clinic", "test"] = {image: k for k, image in enumerate(study.clusters("clinic", "test"))}
-    values = Values(study=study)
-    found = interval_tables.differences("intervals", interval_tables.Intervals(values=values))
-    assert {line.split("/")[1] for line in found} >= {"clinic"}

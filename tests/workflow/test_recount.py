@@ -1,12 +1,10 @@
 """Every cell of every table of the smoke study, and of the micro study's main table, against a second computation."""
 
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from tests.workflow.faults import MICRO
@@ -51,37 +49,6 @@ def test_the_main_table_of_the_micro_study_agrees(micro):
 @pytest.mark.rest
 def test_every_cell_agrees(results):
     assert judge(results) == []
-
-
-@pytest.mark.long  # it tests the second computation, which is edited seldom
-def test_a_changed_confidence_is_found_only_in_the_cells_of_its_method(copied):
-    copy = copied("predictions")
-    path = copy / "predictions/qwen3-vl-tiny/rlvr/29/saplma/predictions.parquet"
-    rows = pl.read_parquet(path)
-    (place, *_) = rows.with_row_index().filter(dataset="slake", split="test", condition="original")["index"]
-    changed = rows.with_columns(
-        confidence=pl.when(pl.int_range(pl.len()) == place).then(0.987654321).otherwise("confidence")
-    )
-    path.chmod(0o644)
-    changed.write_parquet(path)
-    # Another method may be the best now, and Holm's adjustment may change the printed p-values of others.
-    of_others = re.compile(
-        r".*: bold |significance \S+(?<!/saplma): (p_holm|printed )|figure forest \S+(?<!/saplma): (p|above)"
-    )
-    found = [line.split(": ")[0] for line in judge(copy) if not of_others.match(line)]
-    # One confidence cannot change without its Brier score, which four tables show.
-    assert {name for name in found if "brier" in name} == {
-        "ood_acc qwen3-vl-tiny/slake/all/saplma/brier",
-        "costs qwen3-vl-tiny/slake/all/saplma/brier",
-        "intervals qwen3-vl-tiny/slake/test/brier/saplma",
-        "significance qwen3-vl-tiny/significance/slake/test/brier/dualread/saplma",
-    }
-    of_tables = [name for name in found if not name.startswith("figure")]
-    assert all("qwen3-vl-tiny" in name and "saplma" in name and "slake" in name for name in of_tables), of_tables
-    figures = [name for name in found if name.startswith("figure")]
-    assert figures
-    of_method = re.compile(r"figure (\w+ \('slake', 'qwen3-vl-tiny', 'saplma'|forest qwen3-vl-tiny/\w+/saplma$)")
-    assert all(of_method.match(name) for name in figures), figures
 
 
 @pytest.mark.rest

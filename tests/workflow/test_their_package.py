@@ -112,21 +112,6 @@ def test_only_its_own_jobs_run_and_an_edit_of_its_package_runs_them_again(theirs
     }
 
 
-def test_what_is_not_there_is_named_before_anything_runs(theirs):
-    """tests/test_plugins.py has other cases."""
-    _, checkout, run = theirs
-    wrong = METHOD.replace("their_package.length", "their_package.lenght")
-    for text, message in (
-        (wrong, "readers: no module 'their_package.lenght' in the packages of"),
-        (METHOD.replace("half: 3", "half: 0"), "methods.length.settings.half: 0 is less than the minimum of 1"),
-    ):
-        (checkout.folder / "theirs.yaml").write_text(text)
-        done = run("-n")
-        assert done.returncode == 1
-        assert message in done.text
-    (checkout.folder / "theirs.yaml").write_text(METHOD)
-
-
 WARD = """
 only: {actors: [rlvr, ward], methods: [rlvr, dualread, ward, ward_pre, ward_thought]}
 actors:
