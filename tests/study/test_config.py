@@ -1,18 +1,36 @@
-"""What a study may say; refused.txt has what it may not say (test_messages.py)."""
+"""What a study may say: nothing is converted or lost, every key is explained, and any value is accepted or refused by name.
 
+What it may not say is in refused.txt (test_messages.py).
+"""
+
+import json
+import math
+import subprocess
+import sys
+from copy import deepcopy
 from typing import get_args
 
+import hypothesis
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from pydantic import ValidationError
 
+from dualread.apps.main import main
 from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.pair_metrics import COMPARABLE
 from dualread.schema.columns import MANIFEST, Column
+from dualread.schema.explained import json_schema, settings
 from dualread.schema.metrics import Metric
+from dualread.schema.study import Config
 from dualread.study import config as config_module
 from dualread.study.config import resolve, without_nulls
+from dualread.study.files import laid_over
 from dualread.training.settings import training_settings
+from tests.drawn import anything, attempt, examples, few
 from tests.study.embedded import EMBEDDED, ROOT, merged, problems
 
 
@@ -125,3 +143,106 @@ def test_what_a_plugin_declares_limits_what_a_study_may_say(monkeypatch, constan
 )
 def test_settings_of_a_backbone_come_before_those_of_an_actor(actor, backbone, expected):
     assert training_settings(actor, backbone) == expected
+
+
+STUDIES = [EMBEDDED, *(yaml.safe_load(path.read_text()) for path in sorted(ROOT.glob("workflow/studies/*.yaml")))]
+STATED = [without_nulls(laid_over(EMBEDDED, study)) for study in STUDIES]
+
+
+@pytest.mark.parametrize("stated", STATED, ids=lambda stated: stated["study"])
+def test_a_typed_config_is_written_as_it_was_read(stated):
+    written = Config.model_validate(stated).as_mapping()
+    assert json.dumps(written, sort_keys=True) == json.dumps(
+        stated, sort_keys=True
+    )  # 1 is not 1.0 in a key of the store
+
+
+def test_every_key_is_explained():
+    assert [place for place, _, meaning in settings() if not meaning] == []
+
+
+def test_the_json_schema_of_a_config_accepts_every_study():
+    validator = Draft202012Validator(json_schema())
+    for stated in STATED:
+        validator.validate(stated)
+
+
+def test_the_page_of_all_settings_is_that_of_the_declarations(capsys):
+    assert main(["schema", "--markdown"]) == 0
+    assert capsys.readouterr().out == (ROOT / "docs/settings.md").read_text()
+
+
+def test_the_program_prints_a_section_a_table_or_both(capsys):
+    assert main(["schema", "contrasts"]) == 0
+    said = capsys.readouterr().out
+    assert "contrasts.parquet" in said
+    assert "contrasts.<name>.baseline" in said
+    assert main(["schema", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json_schema()
+    assert main(["schema", "grpo"]) == 0
+    said = capsys.readouterr().out
+    assert "plugins.training.{dcpo,grpo,state_signal,vl_calibration}.group_size" in said
+    assert "plugins.rollouts" not in said
+    assert main(["schema", "replays"]) == 1
+    assert "Did you mean 'replay'?" in capsys.readouterr().err
+
+
+def test_a_config_is_not_changed_after_it_was_checked():
+    with pytest.raises(ValidationError, match="frozen"):
+        resolve(EMBEDDED).study = "another"
+
+
+@pytest.mark.parametrize("seed", [17, "17"])
+def test_the_seed_of_a_checkpoint_is_a_number_however_yaml_reads_its_key(seed):
+    own = {
+        "checkpoints": {"medgemma-tiny": {seed: {"folder": "."}}},
+        "training": None,
+        "reward": None,
+        "settings": None,
+    }
+    given = without_nulls(merged(EMBEDDED, {"actors": {"rlvr": own}}))
+    assert list(Config.model_validate(given).actors["rlvr"].checkpoints["medgemma-tiny"]) == [17]
+
+
+def test_a_job_starts_without_the_models():
+    program = "import sys, dualread.store.run; print(*sorted({'jsonschema', 'torch'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+def test_a_table_of_settings_does_not_depend_on_the_models():
+    program = "import sys, dualread.training.settings; print(*sorted({'numpy', 'torch'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+wrong = st.one_of(
+    anything, st.sampled_from([[], {}, {1: 2}, [[1]], "nan", math.nan, -1, 10**400, "../x", {"null": None}, b"x", True])
+)
+
+
+def places(value, at=()):
+    yield at
+    if isinstance(value, dict | list):
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(member, (*at, key))
+
+
+PLACES = [at for at in places(EMBEDDED) if at]
+
+
+@hypothesis.settings(few, max_examples=examples(150))
+@given(st.sampled_from(PLACES), wrong)
+def test_any_value_anywhere_in_a_config_is_accepted_or_refused(at, value):
+    config = deepcopy(EMBEDDED)
+    inner = config
+    for key in at[:-1]:
+        inner = inner[key]
+    inner[at[-1]] = value
+    _, error = attempt(lambda: resolve(config, source="study.yaml"), ConfigError)
+    assert error is None or str(error).startswith("study.yaml: ")
+
+
+@few
+@given(anything)
+def test_a_value_that_is_no_config_is_refused(value):
+    with pytest.raises(ConfigError, match=r"^study\.yaml: "):
+        resolve(value, source="study.yaml")

@@ -2,10 +2,8 @@
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,8 @@ from dualread.apps import main as program
 from dualread.apps.evaluate import evaluation
 from dualread.evaluation import planning
 from tests import families, meaning
-from tests.test_docs import PAGES, WRITTEN_BY_COMMANDS, read
+from tests.test_docs import PAGES, read
+from tests.test_targets import TARGETS
 from tests.tiny import image
 from tests.workflow.checkout import ROOT, Checkout
 
@@ -40,7 +39,7 @@ NOT_RUN = (
     "python -m tests.workflow.recount ",  # tests/workflow/test_recount.py
     "OMP_NUM_THREADS=1 python benchmarks/coverage.py",  # takes minutes: tests/test_coverage.py runs parts of it
 )
-# These take hours. Their dry run says whether their targets, files and options exist.
+# These take hours. tests/test_docs.py says that their targets, files and options exist.
 DRY = ("make", "snakemake")
 PROGRAMS = ("dualread", "pip", "npm", "hf", "python", "uv", "uvx", *DRY)
 # The study of the pages is the embedded one, its copy on a shared disk, and the question of docs/tour.md.
@@ -233,57 +232,9 @@ def test_what_a_page_shows_runs(page, copy, capsys):
             assert program.main(one[1]) == 0, (one, capsys.readouterr().err)
 
 
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A checkout without results, with what the commands of the pages suppose: files that they write, and an actor."""
-    checkout = Checkout.create(tmp_path_factory.mktemp("fresh") / "checkout")
-    (checkout.folder / "tuned").mkdir()
-    (checkout.folder.parent / "my-actor").mkdir()  # workflow/studies/one_gpu.yaml
-    for name in WRITTEN_BY_COMMANDS:
-        (checkout.folder / name).write_text("{}\n")
-    write_model_and_questions(checkout.folder.parent)
-    words = "-m dualread new ours --model ../my-model --data ../questions/export.csv"
-    new = [sys.executable, *words.split()]
-    subprocess.run(new, cwd=checkout.folder, env=_environment(checkout), check=True, capture_output=True)
-    return checkout
-
-
-def _environment(checkout: Checkout) -> dict[str, str]:
-    path = os.pathsep.join(str(checkout.folder / name) for name in ("lib", "plugins/lm_polygraph"))
-    return {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1"}
-
-
-def _studies() -> dict[tuple[str, ...], list[str]]:
-    """The options and targets of all commands of Snakemake on the pages, by the study and the profile of each."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for line in sorted(line for line in shown() if line.startswith("snakemake ")):
-        words = re.sub(r" (-n|--cores \d+)\b", "", line).split()[1:]
-        files = words[words.index("--configfile") :] if "--configfile" in words else []
-        files = files[: files.index("--")] if "--" in files else files
-        place = words.index("--workflow-profile") if "--workflow-profile" in words else None
-        profile = [] if place is None else words[place : place + 2]
-        others = [word for word in words if word not in (*files, *profile, "--")]
-        targets = others if any(not word.startswith("-") for word in others) else [*others, "all"]
-        found.setdefault((*profile, *files), []).extend(targets)
-    return found
-
-
-@pytest.mark.long  # tests/test_docs.py says that targets, files and options exist
-@pytest.mark.parametrize("study", _studies(), ids=" ".join)
-def test_what_takes_hours_can_begin(study, fresh):
-    """One dry run per study and profile, for all its targets."""
-    words = dict.fromkeys(_studies()[study])
-    options = [word for word in words if word.startswith("-")]
-    run = fresh.forked(["-n", *options, *study, "--", *(words.keys() - options)], _environment(fresh))
-    assert run.returncode == 0, run.text
-
-
-@pytest.mark.rest
-@pytest.mark.parametrize("line", sorted(line for line in shown() if line.startswith("make ")))
-def test_what_is_made_has_a_rule(line, fresh):
-    command = [shutil.which("make") or "make", "-n", *shlex.split(line)[1:]]
-    done = subprocess.run(command, cwd=fresh.folder, capture_output=True, text=True, env=_environment(fresh))
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_what_is_made_is_a_target():
+    words = {word for line in shown() if line.startswith("make ") for word in line.split()[1:]}
+    assert {word for word in words if "=" not in word and not word.startswith("-")} <= TARGETS
 
 
 def test_what_is_not_run_is_still_shown():
