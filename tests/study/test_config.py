@@ -1,4 +1,4 @@
-"""What a study may say: nothing is converted or lost, every key is explained, and any value is accepted or refused by name.
+"""What a study may say: nothing is converted or lost, every key is explained, and any value is accepted or refused.
 
 What it may not say is in refused.txt (test_messages.py).
 """
