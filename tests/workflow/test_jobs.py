@@ -126,22 +126,6 @@ def test_the_papers_study_can_be_planned_without_a_download(dry):
     assert "compare_with_paper" not in dry().jobs()
 
 
-def test_a_users_actor_is_read_on_one_gpu_without_training(fresh):
-    study = "workflow/studies/one_gpu.yaml"
-    run = fresh.snakemake("-n", study=study)
-    where = "actors.rlvr.checkpoints.qwen3-vl-2b.17.folder: '../my-actor': no such folder"
-    assert run.returncode != 0
-    assert where in run.text  # what to fill in is asked for by name
-    fresh.edit(study, "../my-actor", "mine")
-    (fresh.folder / "mine").mkdir()
-    run = fresh.snakemake("-n", "--quiet=host", study=study)
-    assert run.actors() == {("qwen3-vl-2b", "base", 0), ("qwen3-vl-2b", "rlvr", 17)}
-    jobs = run.jobs()
-    assert (jobs["copy_checkpoint"], jobs["build_manifest"], jobs["replay_rlvr"]) == (2, 4, 1)
-    assert jobs["compare_with_paper"] == 1  # its backbone is one of the paper's
-    assert not {"train_actor", "pretrain_base"} & jobs.keys()
-
-
 @pytest.mark.parametrize(
     "files", ["micro.yaml", "smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"]
 )
@@ -237,25 +221,6 @@ def test_an_environment_is_created_once(fresh):
     assert fresh.snakemake("-n", study=VLLM).jobs() == {**jobs, "make_environment": 1}
 
 
-def test_a_config_that_is_no_yaml_stops_the_workflow_with_its_line(fresh):
-    fresh.append("config.yaml", "\nmore: *netwrok\n")
-    line = (fresh.folder / "config.yaml").read_text().splitlines().index("more: *netwrok") + 1
-    run = fresh.snakemake("-n")
-    assert run.returncode != 0
-    assert f"config.yaml: line {line}, column 7: not YAML: found undefined alias 'netwrok'." in run.text
-    assert "Snakefile" not in run.text
-
-
-def test_another_checkouts_library_is_refused(fresh, monkeypatch):
-    other = Checkout.create(fresh.folder / "other")
-    (other.folder / "Snakefile").write_text((fresh.folder / "Snakefile").read_text())
-    shutil.rmtree(other.folder / "lib")
-    (other.folder / "lib").symlink_to(fresh.folder / "lib")
-    run = other.snakemake("-n")
-    assert run.returncode != 0
-    assert "the rules are from here, but the library is" in run.text
-
-
 def test_a_successful_run_writes_a_lock(finished):
     results = finished.folder / "results/smoke"
     made = {path.parent: json.loads(path.read_text()) for path in results.rglob("MANIFEST.json")}
@@ -312,15 +277,6 @@ def test_a_comment_a_docstring_a_new_function_and_a_label_recompute_nothing(chec
     checkout.append("lib/dualread/data/donors.py", "# a comment\n\n\ndef new():\n    return 1\n")
     checkout.edit("lib/dualread/stages/build_manifest.py", '"""Stage build_manifest: ', '"""Stage build_manifest, ')
     checkout.edit("config.yaml", "label: SLAKE-test", "label: Another name")
-    assert checkout.snakemake(*MANIFESTS).did_nothing()
-
-
-def test_an_edit_is_noticed_although_snakemakes_records_are_lost(checkout):
-    shutil.rmtree(checkout.folder / ".snakemake")
-    checkout.append("lib/dualread/data/donors.py", STATEMENT)
-    run = checkout.snakemake(*MANIFESTS)
-    assert run.entries("computed") == {("pair_donors", "pairs/slake/test")}
-    assert run.entries("hit") == set()
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
