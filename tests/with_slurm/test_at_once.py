@@ -1,4 +1,4 @@
-"""Two checkouts run one study at the same time with one store and two GPUs; test_smoke.py compares bytes with a local run."""
+"""Two checkouts run one study at the same time with one store and two GPUs; test_smoke.py compares bytes."""
 
 import re
 

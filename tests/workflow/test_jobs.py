@@ -1,6 +1,7 @@
 """Which jobs a study has, and which run again after an edit: by dry runs, and with the stages that need no model."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -311,3 +312,15 @@ def test_a_study_without_its_official_files_can_be_planned_and_gives_advice(fres
     run = fresh.snakemake(target)
     assert run.returncode != 0
     assert f"[download_dataset] error: {fresh.folder / 'official'}: there was no such folder" in run.text
+
+
+def test_readers_of_the_package_in_plugins_are_fitted_and_score_in_the_jobs_of_all_others(fresh, dry):
+    path = os.pathsep.join([str(fresh.folder / "lib"), str(fresh.folder / "plugins/lm_polygraph")])
+    files = ["workflow/studies/smoke.yaml", "workflow/studies/estimators.yaml"]
+    words = ["--cores", "1", "-n", "--configfile", *files]
+    jobs = fresh.forked(words, {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1"}).jobs()
+    others = dry(study=files[0]).jobs()
+    assert jobs["fit_readers_rlvr"] == jobs["score_answers_rlvr"] > 0
+    more = {rule: n - others.get(rule, 0) for rule, n in jobs.items() if n != others.get(rule, 0)}
+    assert more.keys() <= {"compute_metrics_rlvr", "build_table", "copy_table"}, more
+    assert set(others) <= set(jobs)

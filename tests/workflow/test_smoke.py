@@ -1,8 +1,12 @@
 """The smoke study, from images to tables, run once (conftest.py); what it made, and what a second run makes."""
 
+import subprocess
+import sys
 from contextlib import chdir
 
+import polars as pl
 import pytest
+import yaml
 
 from dualread.apps import main as program
 from tests.workflow.recomputed import jobs
@@ -52,6 +56,24 @@ def test_a_finished_study_is_of_its_configuration(study, monkeypatch, capsys):
         assert "; of this configuration" in capsys.readouterr().out
         assert program.main(["explain", target, "--again"]) == 0
         assert "nothing has changed" in capsys.readouterr().out
+
+
+def test_the_best_trial_of_a_search_becomes_a_file_to_lay_over_the_study(study):
+    """benchmarks/tune_reader.py."""
+    words = ["bicr", "--configfile", "workflow/studies/smoke.yaml", "--seed", "17", "--trials", "2"]
+    command = [sys.executable, str(study.folder / "benchmarks/tune_reader.py"), *words]
+    environment = {"PYTHONPATH": str(study.folder / "lib"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=study.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (found,) = yaml.safe_load((study.folder / "tuned/bicr.yaml").read_text())["methods"].values()
+    trials = pl.read_csv(study.folder / "tuned/bicr.csv")
+    best = trials.sort("validation_auroc", descending=True, maintain_order=True).row(0, named=True)
+    assert found["settings"]["dropout"] == float(best["dropout"])
+    assert {name: found["tuned_on"][name] for name in ("study", "data", "seed", "trials")} == {
+        **{"study": "smoke", "data": "phantoms", "seed": 17, "trials": 2},
+    }
+    planned = study.snakemake("-n", "tables/hparams.tex", study="workflow/studies/smoke.yaml tuned/bicr.yaml")
+    assert planned.returncode == 0, planned.text
 
 
 def test_a_second_run_does_nothing(study):

@@ -225,7 +225,7 @@ def test_what_a_page_shows_runs(page, copy, capsys):
     for one in typed(page, copy):
         if isinstance(one, str):
             exec(compile(one, page, "exec"), names)
-        elif one[0] == "python":  # a script that needs another finished study; tests/workflow/test_tuning.py runs it
+        elif one[0] == "python":  # a script that needs another finished study; tests/workflow/test_smoke.py runs it
             assert Path(one[1][0]).is_file(), one
         elif one[0] not in DRY:
             assert one[0] == "dualread", one
