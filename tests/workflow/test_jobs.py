@@ -127,6 +127,18 @@ def test_the_papers_study_can_be_planned_without_a_download(dry):
     assert "compare_with_paper" not in dry().jobs()
 
 
+# That of a user's actor asks for the folder that is to be filled in; the others are run or planned by other tests.
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [*((name, None) for name in ("embedded_full", "slake_tiny", "signals")), ("one_gpu", "../my-actor")],
+)
+def test_every_study_of_this_repository_can_be_planned(dry, name, missing):
+    run = dry(study=f"workflow/studies/{name}.yaml")
+    assert (run.returncode == 0) == (missing is None), run.text
+    assert missing is None or f"'{missing}': no such folder" in run.text
+
+
 @pytest.mark.parametrize(
     "files", ["micro.yaml", "smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"]
 )
@@ -220,6 +232,15 @@ def test_an_environment_is_created_once(fresh):
     # `ancient` input that is made again).
     fresh.edit("rules/environments.smk", "touch {output}", "true; touch {output}")
     assert fresh.snakemake("-n", study=VLLM).jobs() == {**jobs, "make_environment": 1}
+
+
+def test_another_checkouts_library_is_refused(fresh):
+    other = Checkout.create(fresh.folder / "other")
+    shutil.rmtree(other.folder / "lib")
+    (other.folder / "lib").symlink_to(fresh.folder / "lib")
+    run = other.snakemake("-n")
+    assert run.returncode != 0
+    assert "the rules are from here, but the library is" in run.text
 
 
 def test_a_successful_run_writes_a_lock(finished):
