@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import time
 from functools import partial
 from itertools import count
@@ -137,6 +138,10 @@ def test_what_was_made_from_an_earlier_input_is_stale(study):
 def test_an_input_that_is_missing_is_stale_only_if_it_would_be_another(study):
     lose(ACTOR)
     assert study.stale() == []
+    entry = study.store.entry(study.actor.key)
+    kept = shutil.move(entry, "entry")
+    assert study.stale() == []  # nor does the store have it
+    shutil.move(kept, entry)
     study.plan("train", ACTOR, {"steps": 6}, **OFFICIAL)
     assert study.stale() == [ANSWERS]
     study.plan("train", ACTOR, {"steps": 3}, **OFFICIAL)
