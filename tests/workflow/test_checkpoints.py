@@ -59,8 +59,9 @@ def scored_and_exported(results, tolerance):
     file, question, options, expected = first_question(results)
     scorer = Scorer.load(results / "readers" / RUN / "dualread", results / "actors" / RUN)
     assert scorer(file, question, options=options).confidence == pytest.approx(expected, abs=tolerance)
-    export(results, ("qwen3-vl-tiny", "rlvr", 17), results.parent / f"of {results.name}", method="dualread")
-    return (results.parent / f"of {results.name}/README.md").read_text()
+    shared = results.parents[1] / f"of {results.name}"
+    export(results, ("qwen3-vl-tiny", "rlvr", 17), shared, method="dualread")
+    return (shared / "README.md").read_text()
 
 
 def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(trained):
