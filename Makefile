@@ -64,13 +64,15 @@ test-vllm: env-dev  ## run the tests that need vLLM's CPU build, and install its
 test-estimators: env-dev env-estimators  ## run the tests that need LM-Polygraph, and install it
 	$(BIN)/python -m pytest plugins/lm_polygraph tests/readers/test_contract.py tests/readers/test_artifact.py
 
-# The micro study is edited, killed, and damaged at random places (the seeds are in the names of the tests) and compared with
-# runs from nothing. Shorter faults are part of `make test-rest`.
+# The smoke study is killed in training, generation, replay, publication, and table writing, and has to end with the same
+# bytes as a run that was not killed. The micro study is edited, killed, and damaged at random places (the seeds are in the
+# names of the tests) and compared with runs from nothing. Shorter faults are part of `make test-rest`.
 test-faults: env-dev  ## run the tests that kill and damage studies (over an hour)
 	$(BIN)/python -m pytest tests/with_faults
 
-# Jobs are computed again in other orders, and traced: what runs has to be in their keys.
-test-edits: env-dev  ## trace what the jobs of larger studies run, which has to be in their keys (half an hour)
+# Jobs are computed again after random edits that their keys do not notice, in other orders, and traced: what runs has to be
+# in their keys.
+test-edits: env-dev  ## edit the library at random, and trace what jobs run (an hour)
 	$(BIN)/python -m pytest tests/with_edits
 
 # One changed line of the library at a time; tests/mutants/mutants.py says which, and which tests have to fail.

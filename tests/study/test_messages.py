@@ -1,7 +1,7 @@
 """What a study says about what it refuses.
 
-A case of refused.txt is a line of YAML, which is laid over the embedded study, and the message behind it. To add one,
-write the line and have the file written (tests/golden.py). Cases that no config can state are in messages.txt.
+A case of refused.txt is a line of YAML, which is laid over the embedded study, and the message behind it. To add one, write
+the line and have the file written (tests/golden.py). Cases that no config can state are in messages.txt.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Faults for tests of the workflow: kills at a given moment, full disks, read-only folders, damage, edits."""
+"""Faults for tests of the workflow: kills at a given moment, full disks, read-only folders, damage, random edits."""
 
 import json
 import os
@@ -14,7 +14,8 @@ import pytest
 from tests.workflow.checkout import Checkout, Run
 
 INJECTION = Path(__file__).parent / "injection"
-STUDY = "workflow/studies/micro.yaml"
+STUDIES = "workflow/studies"
+STUDY = f"{STUDIES}/micro.yaml"
 TABLES = ("tables/main.tex", "tables/data.tex")
 MICRO = "results/micro"
 

@@ -1,12 +1,15 @@
-"""The jobs of a finished study, computed once more in this process: to trace what runs, and in other orders."""
+"""The jobs of a finished study, computed once more in this process: to trace what runs, or with an edited library."""
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 from dualread.store import partial
-from dualread.store.code import stage_roots
+from dualread.store.code import CodeIndex, stage_roots
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.job import Entry, parse_job
 from dualread.store.manifest import file_table, read_manifest
@@ -24,6 +27,10 @@ class Job:
     @property
     def roots(self) -> tuple[str, ...]:
         return stage_roots(self.stage, self.entry.spec)
+
+    def is_keyed_as_before(self, index: CodeIndex) -> bool:
+        """Return whether code as it is in `index` has the digest that is in the key of the artifact."""
+        return index.digest(self.roots) == read_manifest(self.entry.output / MANIFEST_NAME).action.code
 
     def compute(self, out: Path) -> dict:
         """Compute the artifact from the inputs of the one that is there, into a new folder; return its files table."""
@@ -51,3 +58,14 @@ def jobs(study: str) -> list[Job]:
     for file in sorted(Path("results", study, "jobs").glob("*/*.json")):
         found += [Job(file.parent.name, entry) for entry in parse_job(file.read_text())[1]]
     return [job for job in found if (job.entry.output / MANIFEST_NAME).is_file()]
+
+
+@contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Work in `folder` as the jobs of its study do."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from contextlib import chdir
 from pathlib import Path
 
 import polars as pl
@@ -15,7 +14,7 @@ from dualread.store.graph import keys_below, reachable
 from dualread.store.store import Store
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import MICRO, STUDY
-from tests.workflow.recomputed import jobs
+from tests.workflow.recomputed import inside, jobs
 
 pytestmark = pytest.mark.rest
 
@@ -45,7 +44,7 @@ def test_a_printed_number_is_explained_down_to_its_questions(study, monkeypatch,
 
 def test_the_table_of_settings_counts_the_defaults_of_trainings(study):
     """They are in the classes of the plugins that train, which the table loads by a computed name."""
-    with chdir(study.folder):
+    with inside(study.folder):
         (job,) = (job for job in jobs("smoke") if job.entry.output.name == "hparams")
     trained = {
         actor["training"] for actor in job.entry.spec["settings"]["config"]["actors"].values() if "training" in actor

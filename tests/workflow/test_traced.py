@@ -1,11 +1,9 @@
 """Everything that runs in the jobs of a study, and every name that it reads, is counted by their keys."""
 
-from contextlib import chdir
-
 import pytest
 
 from dualread.store.code import library
-from tests.workflow.recomputed import jobs
+from tests.workflow.recomputed import inside, jobs
 from tests.workflow.traced import Places, Trace, check
 
 
@@ -17,7 +15,7 @@ def test_the_micro_study(micro, tmp_path):
 @pytest.mark.rest
 def test_a_closure_without_a_definition_is_noticed(micro, tmp_path):
     """The check can fail: without the definitions of grading's parser, the stage `grade` runs what is not counted."""
-    with chdir(micro.folder):
+    with inside(micro.folder):
         job = next(job for job in jobs("micro") if job.stage == "grade")
         index = library()
         whole = index.closure(job.roots)
