@@ -17,6 +17,7 @@ from mkdocs.utils.yaml import yaml_load
 from snakemake.cli import get_argument_parser
 
 from dualread.apps.main import _MODULES, main
+from dualread.schema.study import Config
 from dualread.study.config import resolve
 from tests.study.embedded import EMBEDDED, merged
 
@@ -31,7 +32,7 @@ COMMENTED = [
     *(str(path.relative_to(REPOSITORY)) for path in sorted(REPOSITORY.glob("workflow/*/**/*.yaml"))),
 ]
 WRITTEN_BY_COMMANDS = {"tuned/bicr.yaml", "store.yaml", "mine.yaml"}
-WRITTEN_STUDIES = {"ours.yaml"}
+WRITTEN_STUDIES = {"ours.yaml"}  # tests/workflow/test_snippets.py plans the targets of these
 
 
 def read(page: str) -> str:
@@ -126,6 +127,16 @@ def name_of_choice(entry: str) -> str:
     return entry.split("**")[1].rstrip(".")
 
 
+def is_key(tree: Any, names: list[str]) -> bool:
+    """Whether a nested mapping has the keys `names`, where `*` is any key."""
+    if not names:
+        return True
+    if not isinstance(tree, Mapping):
+        return False
+    below = tree.values() if names[0] == "*" else [tree[names[0]]] if names[0] in tree else []
+    return any(is_key(entry, names[1:]) for entry in below)
+
+
 @cache
 def study_of(*files: str) -> dict[str, Any]:
     """The study of config.yaml with `files` laid over it, as the workflow resolves it."""
@@ -187,6 +198,16 @@ def test_a_dualread_command_is_understood(page, words, monkeypatch):
     monkeypatch.setattr(f"dualread.apps.{module}.run", lambda options: parsed.append(options) or 0)
     assert main(shlex.split(words)) == 0
     check_files(getattr(parsed[0], "configfile", None) or [])
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/settings.md"])  # that lists all that may be
+def test_a_config_key_that_a_page_names_exists(page):
+    sections = "|".join(Config.model_fields)
+    keys = re.findall(rf"`((?:{sections})(?:\.[\w*-]+)+)`", read(page))
+    studies = [study_of(), study_of("workflow/studies/paper.yaml")]
+    for key in keys:
+        is_file = re.search(r"\.(csv|tex|pdf|py|yaml|parquet)$", key)
+        assert is_file or any(is_key(study, key.split(".")) for study in studies), key
 
 
 def test_the_data_set_that_a_page_shows_is_valid():

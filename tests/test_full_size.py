@@ -36,6 +36,31 @@ for scale in (CPU, GPU):
             assert spec_of(one, actor).settings["processes"] == 1
 """
 
+ON_VLLM = """
+import argparse
+import sys
+from pathlib import Path
+import full_size
+from _parts import every_prompt, parts_of
+from _rehearsal import GPU, Rehearsal
+from _training import spec_of
+from dualread.models import prompts
+assert [name for name, _ in every_prompt()] == list(prompts.names())
+options = argparse.Namespace(
+    backbones=["qwen3-vl-2b"], dtypes=["bfloat16"], only=["generate", "replay"], vllm_python=Path("python")
+)
+print([kind for *_, kind in full_size._processes(options)])
+Rehearsal.answering = Path(sys.argv[1], "actor")  # nothing is written
+for on_vllm in (False, True):
+    one = Rehearsal(folder=Path(sys.argv[1]), scale=GPU, backbone="qwen3-vl-2b", dtype="bfloat16", on_vllm=on_vllm)
+    one.facts.mkdir(parents=True, exist_ok=True)
+    (one.facts / "facts.json").touch()
+    print(one.engine.module, *(part.name for kind in ("probe", "generate") for part in parts_of(kind, one)), sep="|")
+    print(*(part.name for part in parts_of("replay", one)), sep="|")
+    rollouts = spec_of(one, "rlvr").rollouts
+    print(rollouts and rollouts.module)
+"""
+
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *arguments]
@@ -61,3 +86,17 @@ def test_sizes_are_those_of_the_papers_study_and_memory_is_known_of_every_part_a
         assert size == pytest.approx(backbones[name]["size"], rel=1e-3)  # parameters are rounded there
     assert len(lines) == 2 * 4 * 6
     assert all(float(line.split()[-1]) > 5e8 for line in lines)
+
+
+def test_vllm_generates_after_a_process_that_finds_the_facts_and_replays_are_of_its_answers(tmp_path):
+    done = run("-c", ON_VLLM, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "['probe', 'generate', 'replay']",
+        "models.generation.transformers_engine|greedy|samples|stated_integer|p_true",
+        "replay of greedy|replay of samples",
+        "None",
+        "models.generation.vllm_engine|greedy|samples|stated_integer|p_true|greedy, states kept",
+        "replay of greedy|replay of samples|replay of greedy, states kept",
+        "training.rollouts.vllm",
+    ]

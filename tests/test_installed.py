@@ -158,3 +158,11 @@ def test_an_sdist_installs_the_same(environment, built, tmp_path):
 def test_metrics_of_arrays_need_numpy_and_scipy_alone(environment):
     done = run(environment / "bin/python", "-c", METRICS_ON_ARRAYS)
     assert (done.stdout, done.stderr) == ("1.0\n", "")
+
+
+def test_what_is_missing_for_another_verb_is_one_extra(environment, tmp_path):
+    done = run(environment / "bin/dualread", "report", tmp_path, folder=tmp_path)
+    assert done.stderr.endswith("Run: pip install 'dualread[study]'.\n")
+    question = ["--image", "x.png", "--question", "Is there a lesion?"]
+    done = run(environment / "bin/dualread", "score", "--reader", tmp_path, *question, folder=tmp_path)
+    assert done.stderr.endswith("Run: pip install 'dualread[models]'.\n")

@@ -40,6 +40,7 @@ from dualread.study.config import resolve
 from dualread.study.files import laid_over, read
 from dualread.study.shards import StudyShards
 from tests import golden
+from tests.apps.serve.running import serving
 from tests.stages import shards as small
 from tests.tiny import MODEL, build, image
 
@@ -346,6 +347,29 @@ def test_a_scored_report_has_the_confidences_of_the_study(finished, monkeypatch,
         threshold = result.decision.threshold
         kept = [None if threshold is None else c.confidence >= threshold for c in result.claims]
         assert [c.keep for c in result.claims] == kept
+
+
+def test_served_claims_are_those_that_are_scored(finished):
+    """Of what the untrained actor says by itself, which has no answer block."""
+    reader, actor = finished.out / "readers/tiny/base/0/before", finished.out / "actors/tiny/base/0"
+    asked = [Question(image=image(k), question="What is seen?") for k in (2, 4, 5)]
+    scored = Scorer.load(reader, actor).together(asked)
+    service = open_service(ScorerChoice(reader=reader, checkpoint=actor), batch_size=4, engine="transformers")
+    try:
+        with serving(service) as server:
+            served = [server.ask(q.image, q.question).choices[0].dualread for q in asked]
+            *_, last = server.ask(asked[-1].image, asked[-1].question, stream=True)
+    finally:
+        service.close()
+    assert last.choices[0].dualread == served[-1]
+    assert sum(len(result.claims) for result in scored) > 0
+    for judged, result in zip(served, scored, strict=True):
+        assert (judged["confidence"], judged["psr"], judged["abstain"]) == (None, None, None)
+        claims = [vars(claim) for claim in result.claims]
+        plain = [{k: v for k, v in claim.items() if k not in ("methods", "confidence")} for claim in claims]
+        assert [{k: claim[k] for k in plain[0]} for claim in judged["claims"]] == plain
+        of_served = [claim["confidence"] for claim in judged["claims"]]
+        assert of_served == pytest.approx([claim["confidence"] for claim in claims], abs=1e-6)
 
 
 def test_a_reader_of_claims_that_cannot_be_used_is_refused(finished, tmp_path):

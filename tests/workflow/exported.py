@@ -4,7 +4,7 @@ Token log-probabilities are given in full precision: they are computed again by 
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from dualread.models.backbones.checkpoint import Opened, open_checkpoint
 from dualread.schema.columns import CHOICES, GENERATIONS
 from dualread.schema.recorded import Facts
 from dualread.schema.study import Config
+
+LogProbs = Callable[[RequestBatch, pl.DataFrame], dict[str, Sequence[float]]]
 
 
 class Source:
@@ -48,14 +50,17 @@ class Source:
         return dict(zip(rows["sample_id"], (one.token_log_probs.tolist() for one in replayed), strict=True))
 
 
-def responses(asking: Asking, folder: Path, source: Source) -> Iterator[dict[str, Any]]:
+def stored(batch: RequestBatch, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
+    """The log-probabilities that a study keeps of its generation, in 32 bits."""
+    return dict(zip(rows["sample_id"], rows["token_log_probs"].to_list(), strict=True))
+
+
+def responses(asking: Asking, folder: Path, source: Source, log_probs: LogProbs) -> Iterator[dict[str, Any]]:
     """Yield a line for each open request that the study has an answer to."""
     for batch in asking.batches(folder):
         rows = source.rows(batch.name.split("/")[2:])
         by_id = {sample_id: of.to_dicts() for (sample_id,), of in rows.group_by("sample_id", maintain_order=True)}
-        known = (
-            source.exact(batch, rows) if any(r.log_probs for r in batch.requests()) and "text" in rows.columns else {}
-        )
+        known = log_probs(batch, rows) if any(r.log_probs for r in batch.requests()) and "text" in rows.columns else {}
         for request in batch.open():
             of = by_id[request.question.sample_id]
             if "choice" in rows.columns:

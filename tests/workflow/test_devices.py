@@ -1,6 +1,9 @@
 """Several jobs on the GPUs of this machine. The GPUs are pretended, and the jobs only say which ones they use."""
 
 import os
+import subprocess
+import sys
+import time
 import uuid
 from collections import Counter
 
@@ -58,8 +61,11 @@ def pretending(tmp_path):
 
 def snakemake(checkout, two, *options):
     words = ["--cores", "4", "--resources=model_slots=9", *options, "--", *TRAINED]
-    variables = {devices.VISIBLE: ",".join(two), "PYTHONPATH": str(checkout.folder / "lib"), "HF_HUB_OFFLINE": "1"}
-    return checkout.forked(words, {**os.environ, **variables})
+    return checkout.forked(words, {**os.environ, **variables(checkout, two)})
+
+
+def variables(checkout, two):
+    return {devices.VISIBLE: ",".join(two), "PYTHONPATH": str(checkout.folder / "lib"), "HF_HUB_OFFLINE": "1"}
 
 
 def used(checkout, two):
@@ -106,6 +112,29 @@ def test_a_training_on_several_gpus_has_all_of_them(pretending, two):
     one, other = used(checkout, two)
     assert alternate(one)
     assert [line for line in one if line[1] == "train_actor"] == [line for line in other if line[1] == "train_actor"]
+
+
+@pytest.mark.long  # tests/test_devices.py kills many jobs at once that take the same GPUs
+def test_two_checkouts_at_once_share_no_gpu_even_if_one_is_killed(pretending, two):
+    first, second = pretending("first"), pretending("second")
+    for checkout in (first, second):
+        for name in two:  # both write to the same files
+            (checkout.folder / name).symlink_to(first.folder.parent / name)
+    command = [sys.executable, "-m", "snakemake", "--cores", "4", "--resources", "model_slots=9", "--", *TRAINED]
+    environment = {**os.environ, **variables(first, two)}
+    with subprocess.Popen(
+        command, cwd=first.folder, env=environment, start_new_session=True, stderr=subprocess.DEVNULL
+    ) as killed:
+        while not any(used(first, two)) and killed.poll() is None:
+            time.sleep(0.05)
+        os.killpg(killed.pid, 9)
+    done = snakemake(second, two)
+    assert done.returncode == 0, done.text
+    again = snakemake(first, two)
+    assert again.returncode == 0, again.text
+    for lines in used(first, two):
+        finished = {process for word, _, process in lines if word == "end"}
+        assert alternate([line for line in lines if line[2] in finished])
 
 
 def test_one_gpu_runs_one_model_at_a_time(pretending, two):

@@ -11,6 +11,8 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from dualread.apps.score.scorer import Scorer
+from dualread.artifacts.tensors import read_tensors
 from tests.workflow.faults import STUDY, copy
 from tests.workflow.recount import data_table, donors, floors, interval_tables
 from tests.workflow.recount.judge import of_points
@@ -69,15 +71,69 @@ def frames(micro, tmp_path_factory):
     return checkout.folder / "results/frames"
 
 
-@pytest.mark.parametrize("dataset", ["medframeqa", "follow_ups"])
-def test_answers_are_about_the_images_of_the_donors(frames, dataset):
-    """Which donors these are, is judged below."""
-    pairs = pl.read_parquet(frames / f"pairs/{dataset}/test/pairs.parquet")
-    shown = pl.read_parquet(frames / f"generations/{RUN}/{dataset}/test/donor/generations.parquet")
+def test_a_donor_lends_all_its_frames(frames):
+    manifest = pl.read_parquet(frames / "manifests/medframeqa/test/manifest.parquet")
+    pairs = pl.read_parquet(frames / "pairs/medframeqa/test/pairs.parquet")
+    assert sorted(set(manifest["image_files"].list.len())) == [2, 3]
+    lists = dict(manifest.select("image_id", "image_files").iter_rows())
     assert pairs.height > 5
+    for source, donor in pairs.select("source_image_id", "donor_image_id").iter_rows():
+        assert len(lists[source]) == len(lists[donor])
+        assert set(lists[source]).isdisjoint(lists[donor])
+    shown = pl.read_parquet(frames / f"generations/{RUN}/medframeqa/test/donor/generations.parquet")
     assert dict(shown.select("sample_id", "image_id").iter_rows()) == dict(
         pairs.select("sample_id", "donor_image_id").iter_rows()
     )
+
+
+def test_of_follow_ups_the_current_image_alone_is_exchanged(frames):
+    manifest = pl.read_parquet(frames / "manifests/follow_ups/test/manifest.parquet")
+    pairs = pl.read_parquet(frames / "pairs/follow_ups/test/pairs.parquet")
+    files = dict(manifest.select("sample_id", "image_files").iter_rows())
+    assert pairs.height > 10
+    for source, donor in pairs.select("sample_id", "donor_sample_id").iter_rows():
+        assert [own == lent for own, lent in zip(files[source], files[donor], strict=True)] == [True, False]
+    shown = pl.read_parquet(frames / f"generations/{RUN}/follow_ups/test/donor/generations.parquet")
+    assert dict(shown.select("sample_id", "image_id").iter_rows()) == dict(
+        pairs.select("sample_id", "donor_image_id").iter_rows()
+    )
+    metrics = pl.read_parquet(frames / f"metrics/{RUN}/dualread/metrics.parquet").filter(dataset="follow_ups")
+    (vrs,) = metrics.filter(subset="all", metric="vrs").to_dicts()
+    assert vrs["n"] == pairs.height
+    assert vrs["low"] < vrs["estimate"] < vrs["high"]
+    captions = {name: (frames / f"tables/{name}/{name}.tex").read_text() for name in ("intervals", "main")}
+    assert captions["intervals"].count("On Follow-ups, donors exchange the current image alone.") == 1
+    assert "donors exchange" not in captions["main"]  # its pairs are of SLAKE, and of all that exchange all images
+
+
+def test_states_are_of_the_tokens_of_all_frames(frames):
+    folder = frames / f"features/{RUN}/medframeqa/test/original"
+    manifest = pl.read_parquet(frames / "manifests/medframeqa/test/manifest.parquet").select("sample_id", "image_files")
+    rows = pl.read_parquet(folder / "features.parquet").join(manifest, on="sample_id")
+    assert (rows["n_image_tokens"] == 16 * rows["image_files"].list.len()).all()
+    assert len(read_tensors(folder / "features.safetensors")["h_evid"]) == manifest.height
+
+
+def test_the_tables_count_videos_and_have_both_data_sets(frames):
+    cells = pl.read_csv(frames / "tables/data/data.csv").filter(dataset="medframeqa", split="test")
+    counts = dict(cells.select("column", "value").iter_rows())
+    assert (
+        counts["clusters"]
+        == counts["images"]
+        == str(pl.read_parquet(frames / "manifests/medframeqa/test/manifest.parquet")["cluster_id"].n_unique())
+    )
+    metrics = pl.read_parquet(frames / f"metrics/{RUN}/dualread/metrics.parquet")
+    metrics = metrics.filter(subset="all", metric="brier")
+    assert set(metrics["dataset"]) >= {"slake", "medframeqa"}
+    assert metrics["estimate"].is_not_null().all()
+
+
+def test_a_reader_of_single_images_refuses_two(frames):
+    scorer = Scorer.load(str(frames / f"readers/{RUN}/dualread"), str(frames / f"actors/{RUN}"))
+    files = [str(path) for path in sorted((frames / "manifests/medframeqa/test/images").iterdir())[:2]]
+    assert scorer(files[0], "Where is the lesion?").donor is None
+    with pytest.raises(Exception, match="2 images: expected one"):
+        scorer(files, "Where is the lesion?")
 
 
 def test_every_cell_agrees_where_patients_have_several_images(frames):
@@ -90,3 +146,18 @@ def test_every_cell_agrees_where_patients_have_several_images(frames):
     for table in ("intervals", "significance"):
         found += interval_tables.differences(table, interval_tables.Intervals(values=values))
     assert found == []
+
+
+def test_captions_name_what_is_resampled(frames):
+    captions = (frames / "tables/intervals/intervals.tex").read_text()
+    assert "over other images or patients, for these seeds" in captions
+    assert "Resampled are images of SLAKE-test; patients of MedFrameQA, Follow-ups, Clinic." in captions
+    assert "& Images & Patients &" in (frames / "tables/data/data.tex").read_text()
+
+
+def test_a_computation_by_image_would_be_noticed(frames):
+    study = Study(results=frames)
+    study._read["clusters", "clinic", "test"] = {image: k for k, image in enumerate(study.clusters("clinic", "test"))}
+    values = Values(study=study)
+    found = interval_tables.differences("intervals", interval_tables.Intervals(values=values))
+    assert {line.split("/")[1] for line in found} >= {"clinic"}

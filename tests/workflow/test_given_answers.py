@@ -1,18 +1,22 @@
 """A study about given answers, which are those of the smoke study: its confidences have equal bytes."""
 
 import json
+import math
+import random
 import re
 import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
+from PIL import Image
 
 from dualread.apps import main as program
 from dualread.apps.ask.study import Asking
 from dualread.study.files import load
+from tests.service import completion, serving
 from tests.workflow.checkout import Checkout
-from tests.workflow.exported import Source, responses, write
+from tests.workflow.exported import Source, responses, stored, write
 
 pytestmark = pytest.mark.rest
 
@@ -42,7 +46,7 @@ def given(study: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout
         asking = Asking(load(files, Path()), files)
         source = Source(Path("results/smoke"), RUN, load([SMOKE], Path()))
         for part in ("first", "about_them"):  # the second time, what is asked about the answers of the first
-            lines = responses(asking, Path("../answers"), source)
+            lines = responses(asking, Path("../answers"), source, source.exact)
             assert write(Path(f"../answers/responses/{part}.jsonl"), lines)
     done = run(checkout)
     assert done.returncode == 0, done.text
@@ -74,6 +78,32 @@ def test_every_method_without_states_has_equal_bytes_of_confidences(given):
             assert found[column].equals(expected[column]), method
         for column in ("score", "confidence"):
             assert found[column].to_numpy().tobytes() == expected[column].to_numpy().tobytes(), (method, column)
+
+
+@pytest.mark.long  # the test before shows what full precision gives: equal bytes
+def test_log_probabilities_of_32_bits_change_the_likelihood_in_its_last_digits(given, monkeypatch):
+    """What the parquet files of a study keep is enough for all but the last digits of one method."""
+    folder = given.folder
+    monkeypatch.chdir(folder)
+    files = [SMOKE, Path("given.yaml")]
+    asking = Asking(load(files, Path()), files)
+    kept = Path("../answers")
+    moved = kept.rename("../exact")
+    try:
+        source = Source(Path("results/smoke"), RUN, load([SMOKE], Path()))
+        for part in ("first", "about_them"):
+            write(kept / f"responses/{part}.jsonl", responses(asking, kept, source, stored))
+        target = f"results/given/predictions/{GIVEN}/sequence_likelihood/MANIFEST.json"
+        before = predictions(given, "given", GIVEN, "sequence_likelihood")
+        done = run(given, target)
+        assert done.returncode == 0, done.text
+        after = predictions(given, "given", GIVEN, "sequence_likelihood")
+        assert (after["confidence"] - before["confidence"]).abs().max() < 1e-5
+        assert not after["confidence"].equals(before["confidence"])
+    finally:
+        shutil.rmtree(kept)
+        moved.rename(kept)
+    assert run(given).returncode == 0
 
 
 def test_methods_that_need_states_are_left_out_with_the_reason(given):
@@ -122,6 +152,54 @@ def test_a_reader_of_given_answers_answers_no_next_question(given, monkeypatch, 
     asked = ["score", "--reader", reader, "--checkpoint", actor, "--image", str(image), "--question", "Is it?"]
     assert program.main(asked) == 1
     assert "was fitted on given answers, and there is no checkpoint that could answer" in capsys.readouterr().err
+
+
+def talkative(number, body):
+    """A service whose replies have the right form, and are drawn by chance."""
+    text, draw = body["messages"][0]["content"][1]["text"], random.Random(number)
+    if "Respond with a single word" in text:
+        share = draw.uniform(0.1, 0.8)
+        top = [{"token": "Yes", "logprob": math.log(share)}, {"token": "No", "logprob": math.log(0.9 - share)}]
+        return completion("Yes", logprobs={"content": [{**top[0], "top_logprobs": top}]})
+    if "Proposed answer" in text:
+        return completion(str(draw.randrange(101)))
+    answers = ["yes", "no"] if "lesion" in text else ["left", "right"]
+    replies = [
+        f"<answer>{draw.choice(answers)}</answer><confidence>{draw.randrange(101)}</confidence>"
+        for _ in range(body["n"])
+    ]
+    logprobs = {"content": [{"token": replies[0], "logprob": -draw.random()}]} if body.get("logprobs") else None
+    return completion(*replies, logprobs=logprobs)
+
+
+# tests/apps/new writes such a study, tests/apps/ask sends it to a service, and `given` goes on to the report.
+@pytest.mark.long
+def test_a_new_study_goes_from_a_table_of_questions_to_its_report(tmp_path, monkeypatch, capsys):
+    checkout = Checkout.create(tmp_path / "checkout")
+    draw, rows = random.Random(0), []
+    (tmp_path / "questions/img").mkdir(parents=True)
+    for k in range(60):
+        Image.frombytes("L", (32, 32), draw.randbytes(1024)).save(tmp_path / f"questions/img/{k}.png")
+        rows += [(f"img/{k}.png", "Is there a lesion?", draw.choice(["yes", "no"]))]
+        rows += [(f"img/{k}.png", "Which side?", draw.choice(["left", "right"]))]
+    table = tmp_path / "questions/table.csv"
+    pl.DataFrame(rows, schema=("image", "question", "reference_answers"), orient="row").write_csv(table)
+    monkeypatch.chdir(checkout.folder)
+    monkeypatch.setenv("MY_KEY", "secret")
+    shares = ["--shares", "train=.5", "validation=.25", "test=.25"]
+    model = ["--model", "api/some-model", "--answers", "../answers"]
+    assert program.main(["new", "mine", *model, "--data", str(table), *shares]) == 0
+    assert checkout.snakemake("questions", study="mine.yaml").returncode == 0
+    with serving(talkative) as service:
+        sending = ["--run", "--to", service.address, "--key", "MY_KEY", "--per-minute", "60000"]
+        assert program.main(["ask", "mine.yaml", *sending]) == 0, capsys.readouterr().err
+    done = checkout.snakemake(study="mine.yaml")
+    assert done.returncode == 0, done.text
+    assert "The answers of base are given" in Path("results/mine/report.html").read_text()
+    assert (
+        program.main(["evaluate", "results/mine/answers/some-model/base/0/answers.parquet", "--method", "p_true"]) == 0
+    )
+    assert "auroc" in capsys.readouterr().out
 
 
 def test_what_is_missing_stops_the_study_with_one_sentence(given, tmp_path):

@@ -13,6 +13,9 @@ from PIL import Image
 
 import dualread
 from dualread.apps.explain.report import explain_cell
+from dualread.apps.score.bundle_writer import export
+from dualread.apps.score.results import Question
+from dualread.apps.score.scorer import Scorer
 from dualread.store.place import find_target
 from dualread.store.store import Store
 from tests.workflow.faults import STUDY, copy
@@ -74,6 +77,24 @@ def test_the_table_has_the_groups_of_each_column(done):
     assert of_sex["n"].to_list() == [40, 40]
     assert of_sex["simultaneous_low"].null_count() == 0
     assert (done.folder / "figures/subgroups.csv").exists()
+
+
+def test_evaluate_gives_the_same_numbers_of_the_exported_answers(done, tmp_path):
+    where = "results/groups/answers/qwen3-vl-tiny/rlvr/17"
+    run = done.snakemake(f"{where}/MANIFEST.json", study=f"{STUDY} clinic.yaml")
+    assert run.returncode == 0, run.text
+    answers = done.folder / where
+    found = dualread.evaluate(
+        answers / "answers.parquet", answers / "pairs.parquet", by=["sex", "site"], datasets=["clinic"]
+    ).groups.metrics
+    for method in ("rlvr", "dualread", "sc2"):
+        place = done.folder / "results/groups/subgroups/qwen3-vl-tiny/rlvr/17" / method / "subgroups.parquet"
+        own = pl.read_parquet(place).filter(dataset="clinic")
+        both = own.join(found.filter(method=method), on=["by", "group", "metric"], nulls_equal=True, suffix="_other")
+        assert len(both) > 50
+        for name in ("estimate", "simultaneous_low", "simultaneous_high", "difference_low", "p_holm"):
+            for mine, theirs in both.select(name, f"{name}_other").iter_rows():
+                assert mine == (None if theirs is None else pytest.approx(theirs))
 
 
 def test_scores_have_no_probabilities_and_read_no_label(done):
@@ -160,6 +181,33 @@ def test_sets_of_groups_are_those_of_evaluate(done):
     text = (done.folder / "tables/answer_sets.tex").read_text()
     assert "sex f" in text
     assert "site (no value)" in text
+
+
+def test_scored_sets_are_those_of_the_study(done):
+    made = done.snakemake("results/groups/metrics/MANIFEST.json", study=f"{STUDY} clinic.yaml")
+    assert made.returncode == 0, made.text
+    bundle = done.folder / "mine"
+    run = ("qwen3-vl-tiny", "rlvr", 17)
+    export(done.folder / "results/groups", run, bundle, method="dualread", methods=["choice"], with_checkpoint=True)
+    scorer = Scorer.load(bundle, methods=["choice"])
+    folder, threshold = done.folder / "results/groups/manifests/clinic/test", printed_sets(done)
+    manifest = pl.read_parquet(folder / "manifest.parquet")
+    asked = [
+        Question(
+            **{name: row[name] for name in ("question", "options", "answer_type")}, image=folder / row["image_files"][0]
+        )
+        for row in manifest.iter_rows(named=True)
+    ]
+    own, differ = shares(done, "clinic", "test"), 0
+    for sample_id, scored in zip(manifest["sample_id"], scorer.each(asked), strict=True):
+        few, found = scored.answer_sets  # of 10 and of 50 percent
+        assert (few.miss_percent, found.threshold) == (10, threshold["set_threshold_at_miss_50"])
+        assert few.threshold == threshold["set_threshold_at_miss_10"]
+        for option, p in zip(found.options, own[sample_id].values(), strict=True):
+            assert option.probability == pytest.approx(p, abs=1e-5)
+            assert option.in_set == (p >= found.threshold)
+            differ += option.in_set
+    assert 0 < differ < sum(map(len, own.values()))
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,14 @@ def test_every_cell_agrees(results):
     assert 0 < sum(",---," in line for line in filters) < len(filters)  # some are certified
 
 
+def test_a_claim_that_is_lost_is_found(results, monkeypatch):
+    """Without the last claim of each report, the second computation has other cells."""
+    whole = claims.claims
+    monkeypatch.setattr(claims, "claims", lambda completion: whole(completion)[:-1])
+    with pytest.raises(AssertionError, match="rows without a partner"):
+        judge(results)
+
+
 @pytest.mark.parametrize(
     ("completion", "found"),
     [

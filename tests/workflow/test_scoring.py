@@ -1,11 +1,13 @@
 """Questions of the smoke study, scored without the workflow: the same confidences, and a card with its numbers."""
 
+import json
 import random
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from dualread.apps import main as program
 from dualread.apps.score.results import Question
 from dualread.apps.score.scorer import Scorer
 
@@ -76,3 +78,52 @@ def test_scoring_gives_the_confidences_of_the_study(study, backbone):
                 wanted = pytest.approx(expected[key], abs=tolerance) if has_value else None
                 assert value == wanted, (method, key)
     assert n_donors > 0
+
+
+def test_another_actor_of_the_study_is_refused(study):
+    results = study.folder / "results/smoke"
+    reader = results / "readers/qwen3-vl-tiny/rlvr/17/dualread"
+    with pytest.raises(program.DualReadError, match=r"checkpoint: model\.safetensors has sha256 \w+, expected \w+"):
+        Scorer.load(reader, results / "actors/qwen3-vl-tiny/rlvr/29")
+    with pytest.raises(program.DualReadError, match=r"checkpoint: config\.json has sha256"):
+        Scorer.load(reader, results / "actors/medgemma-tiny/rlvr/17", allow_other=False)
+
+
+def test_an_exported_reader_has_the_numbers_and_thresholds_of_the_study(study, tmp_path, capsys):
+    from huggingface_hub import ModelCard
+
+    results = study.folder / "results/smoke"
+    call = ["export", str(results), "--backbone", "qwen3-vl-tiny", "--actor", "rlvr", "--seed", "17"]
+    assert program.main([*call, "--out", str(tmp_path / "mine"), "--with-checkpoint"]) == 0
+    metrics = pl.read_parquet(results / "metrics/metrics.parquet")
+    of_run = metrics.filter(
+        backbone="qwen3-vl-tiny", actor="rlvr", seed=17, method="dualread", split="test", subset="all"
+    )
+    data = ModelCard.load(tmp_path / "mine" / "README.md").data
+    assert data.license == "apache-2.0"
+    names = {"AUROC": "auroc", "Brier": "brier", "accuracy": "accuracy"}
+    shown = [result for result in data.eval_results if result.metric_name in names]
+    values = {(r["dataset"], r["metric"]): r["estimate"] for r in of_run.iter_rows(named=True)}
+    stated = {(result.dataset_name, names[result.metric_name]): result.metric_value for result in shown}
+    assert {("slake", "accuracy"), ("slake", "brier"), ("ood6", "accuracy"), ("ood6", "brier")} <= stated.keys()
+    assert stated == {key: values[key] for key in stated}
+    for threshold in json.loads((tmp_path / "mine" / "thresholds.json").read_text()):
+        metric = f"threshold_at_risk_{threshold['target_risk_percent']}"
+        metric = metric if threshold["rule"] == "empirical" else f"{threshold['rule']}_{metric}"
+        assert threshold["value"] == values["slake", metric]
+    ids, questions = asked_of(results, "slake")
+    result = Scorer.load(tmp_path / "mine")(questions[0].image, questions[0].question)
+    expected = study_confidences(results, "qwen3-vl-tiny/rlvr/17", "dualread", "slake")
+    assert result.confidence == pytest.approx(expected[ids[0], "original"], abs=TOLERANCE)
+
+
+def test_the_tables_of_a_run_have_its_confidences_and_evaluate_reads_them(study):
+    results, run = study.folder / "results/smoke", "qwen3-vl-tiny/rlvr/17"
+    folder = results / "answers" / run
+    answers, pairs = (pl.read_parquet(folder / f"{name}.parquet") for name in ("answers", "pairs"))
+    for table, condition, column in ((answers, "original", "confidence"), (pairs, "donor", "donor_confidence")):
+        expected = study_confidences(results, run, "psr", "slake")
+        of_psr = table.filter(method="psr", dataset="slake").select("sample_id", column).iter_rows()
+        assert dict(of_psr) == {i: value for (i, name), value in expected.items() if name == condition}
+    tables = [str(folder / "answers.parquet"), "--pairs", str(folder / "pairs.parquet")]
+    assert program.main(["evaluate", *tables, "--replicates", "0"]) == 0

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tensors import read_tensors
+from dualread.store.manifest import read_manifest
 from tests.workflow.faults import MICRO, STUDY, copy
 
 pytestmark = pytest.mark.long
@@ -67,3 +68,15 @@ def test_the_printed_table_is_the_same_and_a_replay_costs_nothing(both):
     assert costs["micro"]["psr"]["prompt_only_passes"] == 1
     assert {(of["replay_passes"], of["prompt_only_passes"]) for of in costs["kept"].values()} == {(0, 0)}
     assert "The pass that answers keeps the hidden states" in (kept / "tables/costs/costs.tex").read_text()
+
+
+def test_specs_and_keys_name_the_states_only_where_they_are_kept(both):
+    replayed, kept, _ = both
+    for stage in ("generations", "features"):
+        for path in replayed.glob(f"{stage}/{RUN}/**/MANIFEST.json"):
+            assert "states" not in read_manifest(path).action.spec
+            spec = read_manifest(kept / path.relative_to(replayed)).action.spec
+            assert spec["states"] == {
+                "module": "models.replay.of_generation", "kappa": 0.1, "middle": False, "entropies": False
+            }  # fmt: skip
+            assert "from" not in spec.get("replay", {})

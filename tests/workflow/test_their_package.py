@@ -1,5 +1,6 @@
 """A method, a prompt and a contract of somebody else's installed package: keyed by their code and texts."""
 
+import json
 import os
 import shutil
 import textwrap
@@ -9,7 +10,8 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tensors import read_tensors
-from dualread.models import prompts
+from dualread.models import own_pass, prompts
+from dualread.models.backbones.checkpoint import open_checkpoint
 from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.rest
@@ -110,6 +112,21 @@ def test_only_its_own_jobs_run_and_an_edit_of_its_package_runs_them_again(theirs
     }
 
 
+def test_what_is_not_there_is_named_before_anything_runs(theirs):
+    """tests/test_plugins.py has other cases."""
+    _, checkout, run = theirs
+    wrong = METHOD.replace("their_package.length", "their_package.lenght")
+    for text, message in (
+        (wrong, "readers: no module 'their_package.lenght' in the packages of"),
+        (METHOD.replace("half: 3", "half: 0"), "methods.length.settings.half: 0 is less than the minimum of 1"),
+    ):
+        (checkout.folder / "theirs.yaml").write_text(text)
+        done = run("-n")
+        assert done.returncode == 1
+        assert message in done.text
+    (checkout.folder / "theirs.yaml").write_text(METHOD)
+
+
 WARD = """
 only: {actors: [rlvr, ward], methods: [rlvr, dualread, ward, ward_pre, ward_thought]}
 actors:
@@ -156,6 +173,27 @@ def test_a_prompt_with_a_system_message_and_thinking_goes_from_generation_to_a_t
     assert completions["sample_id"].to_list() == index["sample_id"].to_list() == graded["sample_id"].to_list()
     assert ((graded["parse_status"] == "no_end_of_thinking") == ~ended).all()
     assert (np.isfinite(features["h_think"]).all(axis=1) == ended.to_numpy()).all()
+    opened = open_checkpoint(
+        results / "actors/qwen3-vl-tiny/rlvr/17/checkpoint",
+        json.loads((results / f"features/{shard}/MANIFEST.json").read_text())["spec"]["model"],
+    )
+    manifest = results / "manifests/slake/test"
+    questions = pl.read_parquet(manifest / "manifest.parquet").select("sample_id", "question", "image_files")
+    asked = completions.join(questions, on="sample_id", maintain_order="left").iter_rows(named=True)
+    rows = zip(asked, features["h_think"], strict=True)
+    for row, state in [(row, state) for row, state in rows if np.isfinite(state).all()][:3]:
+        last = [{"type": "image", "image": str(manifest / row["image_files"][0])}]
+        last.append({"type": "text", "text": shared.replace("{QUESTION}", row["question"])})
+        said = [{"type": "text", "text": "You read images of a hospital."}]
+        inputs = opened.encoder.processor.apply_chat_template(
+            [{"role": "system", "content": said}, {"role": "user", "content": last}],
+            **{"tokenize": True, "return_dict": True, "add_generation_prompt": True, "return_tensors": "pt"},
+        )
+        output = own_pass.read(opened.model, inputs, row["token_ids"], 0, output_hidden_states=True)
+        n = inputs["input_ids"].shape[1]
+        texts = [opened.encoder.decode(row["token_ids"][: t + 1]) for t in range(len(row["token_ids"]))]
+        at = next(t for t, text in enumerate(texts) if text.count("</reasoning>") == texts[-1].count("</reasoning>"))
+        np.testing.assert_allclose(state, output.hidden_states[-1][0, n + at].detach().numpy(), atol=1e-4)
     table = pl.read_csv(checkout.folder / "tables/main.csv", infer_schema=False)
     assert {"ward", "ward_pre", "ward_thought"} <= set(table["method"])
     predictions = pl.read_parquet(results / "predictions/qwen3-vl-tiny/ward/17/ward_thought/predictions.parquet")
