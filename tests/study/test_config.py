@@ -34,6 +34,13 @@ from tests.drawn import anything, attempt, examples, few
 from tests.study.embedded import EMBEDDED, ROOT, merged, problems
 
 
+@pytest.mark.parametrize("study", ["smoke", "slake_tiny", "paper", "one_gpu", "one_gpu_lora"])
+def test_the_studies_of_this_repository_are_valid(study):
+    assert (
+        resolve(merged(EMBEDDED, yaml.safe_load((ROOT / f"workflow/studies/{study}.yaml").read_text()))).study == study
+    )
+
+
 @pytest.mark.parametrize(("study", "overlay"), [("smoke", "vllm_cpu"), ("paper", "vllm")])
 def test_vllm_and_estimators_can_be_laid_over_any_study(study, overlay):
     config = EMBEDDED
@@ -44,6 +51,12 @@ def test_vllm_and_estimators_can_be_laid_over_any_study(study, overlay):
     assert "batch_size" not in resolved.generation.settings
     own = [name for name, method in resolved.methods.items() if method.group == "LM-Polygraph"]
     assert set(own) < set(resolved.tables["estimators"].methods or ())
+
+
+def test_the_given_mapping_is_left_alone():
+    before = deepcopy(EMBEDDED)
+    resolve(EMBEDDED)
+    assert before == EMBEDDED
 
 
 def test_an_entry_that_contains_itself_is_refused():
@@ -158,7 +171,11 @@ def test_a_typed_config_is_written_as_it_was_read(stated):
 
 
 def test_every_key_is_explained():
-    assert [place for place, _, meaning in settings() if not meaning] == []
+    found = {place: (words, meaning) for place, words, meaning in settings()}
+    assert [place for place, (_, meaning) in found.items() if not meaning] == []
+    assert found["replay.kappa"] == ("number, above 0, at most 100, required", "Temperature of the visual pooling.")
+    assert found["metrics.bootstrap.replicates"][0] == "integer, at least 0, required"
+    assert found["datasets.<name>.pairing.splits"][0] == "list of `train` or `validation` or `test`, required"
 
 
 def test_the_json_schema_of_a_config_accepts_every_study():
@@ -227,6 +244,13 @@ def places(value, at=()):
 
 
 PLACES = [at for at in places(EMBEDDED) if at]
+
+
+@pytest.mark.parametrize("section", sorted(EMBEDDED))
+def test_a_section_of_another_type_is_refused(section):
+    for value in (3, [], [[1]], True, math.nan):
+        with pytest.raises(ConfigError, match=rf"^study\.yaml: {section}"):
+            resolve({**EMBEDDED, section: value}, source="study.yaml")
 
 
 @hypothesis.settings(few, max_examples=examples(150))

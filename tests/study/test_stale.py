@@ -180,7 +180,7 @@ def test_what_was_made_from_more_inputs_is_enough_only_where_its_stage_says_so(s
     assert study.stale() == [leakage]
 
 
-def test_packages_of_another_environment_are_not_compared(study):
+def test_packages_of_another_environment_are_not_compared(study, monkeypatch):
     vllm = {"n": 1, "engine": {"module": "models.generation.vllm_engine"}}
     study.plan("grade", GRADED, vllm, **FROM_ANSWERS)
     study.packages = {}
@@ -190,6 +190,10 @@ def test_packages_of_another_environment_are_not_compared(study):
         f"generate {ANSWERS}, train {ACTOR}:",
         "  package polars: removed",
     ]
+    study.plan("grade", GRADED, {"n": 1}, **FROM_ANSWERS)
+    assert sorted(study.stale()) == [ACTOR, ANSWERS, GRADED]
+    monkeypatch.setattr(stale, "runs_elsewhere", lambda roots: True)
+    assert study.stale() == []
 
 
 # What is found.
