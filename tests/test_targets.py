@@ -75,6 +75,7 @@ def test_a_job_ends_pins_its_actions_calls_targets_and_writes_only_what_it_must(
     text = WORKFLOWS[workflow]
     read = yaml.safe_load(text)
     assert read["permissions"] == {"contents": "read"}
+    assert called(text) <= TARGETS  # those that a matrix names, too
     for name, job in read["jobs"].items():
         assert job["timeout-minutes"]
         written = {scope for scope, right in job.get("permissions", {}).items() if right == "write"}
