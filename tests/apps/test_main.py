@@ -84,7 +84,9 @@ def test_interrupts_and_system_errors_are_reported_without_a_traceback(monkeypat
     assert capsys.readouterr().err.startswith(said)
 
 
-# Conversations about the small study of a library that is edited; main.txt has what is said. A text is a command.
+# Conversations about the small study of a library that is edited; main.txt has what is said. A text is a command, or
+# stands for the command that the last answer asks to run.
+FOLLOW = "the command that it names"
 JOINED, PUSH = "results/study/joined", "store copy results/store shared"
 
 
@@ -120,6 +122,10 @@ def lose_all_but_the_lock(library):
     shutil.rmtree(library.root / "results")
 
 
+def is_restored(library):
+    assert (library.root / "restored/results/study/tables/main/text.txt").is_file()
+
+
 AGAIN = edit("words.py", "text.strip()", "text.strip() + '!'")
 CONVERSATIONS = {
     "an edit that changed no file": [edit("words.py", "text.strip()", "str(text.strip())"), both(), f"verify {JOINED}"],
@@ -129,7 +135,7 @@ CONVERSATIONS = {
     "damage and a missing entry": [damage, f"verify {JOINED}/text.txt", PUSH, lose, f"verify {JOINED}"],
     "the lineage, and why": [
         *(f"explain {JOINED}", "explain results/study/text --why", AGAIN, f"explain {JOINED}", both()),
-        *("explain results/study/text --why", f"explain --why {JOINED}", both(text="Bye")),
+        *("explain results/study/text --why", f"explain --why {JOINED}", FOLLOW, both(text="Bye")),
         "explain results/study/text --why",
     ],
     "missing inputs of a target": [
@@ -139,7 +145,7 @@ CONVERSATIONS = {
     "locked tables, or some, after an edit": [
         *(make_tables, "store lock results/study", PUSH, lose_all_but_the_lock),
         *(edit("voices/loud.py", "upper", "title"), "store restore paper.lock"),
-        *("store copy shared results/store --of paper.lock --only tables", "store restore paper.lock"),
+        *("store copy shared results/store --of paper.lock --only tables", "store restore paper.lock", is_restored),
         "store restore paper.lock --store shared --to some --only tables/main",
         "store restore paper.lock --store shared --to some --only tables/mai",
     ],
@@ -164,6 +170,8 @@ def test_what_is_said_of_results_and_stores(tmp_path):
         said = []
         for step in steps:
             if isinstance(step, str):
+                if step == FOLLOW:
+                    step = said[-3].partition("to see why, run: dualread ")[2].partition("\n")[0]
                 done = _dualread(library, *step.split())
                 said += [f"$ {step}", done.stdout, done.stderr, f"-> {done.returncode}"]
             else:
