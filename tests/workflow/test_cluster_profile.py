@@ -78,7 +78,9 @@ def test_every_stage_that_is_submitted_gets_its_resources_and_only_models_get_gp
         given[stage] = resources
     asked_elsewhere = {"measure_subgroups", "group_answers"}  # not by this study
     assert {stage for stage, resources in given.items() if stage and not resources} == asked_elsewhere
-    entries = set(settings()["set-resources"])
+    partitions = {name: entry["slurm_partition"] for name, entry in settings()["set-resources"].items()}
+    assert {name for name, partition in partitions.items() if partition == "gpu"} == WITH_A_MODEL
+    entries = set(partitions)
     assert entries <= {*STAGES, "build_manifest", "check_leakage", "compare_methods"}
     of_default = {"grade", "train_actor"}  # a training's memory is computed
     assert set(read(COSTS)["machine_mb"]) == entries - of_default
