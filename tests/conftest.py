@@ -44,7 +44,7 @@ def _freeze():
 
 
 # The tests of a file run in one process, because they share fixtures. Files with one entry here share a process too.
-OF_SMOKE = ("smoke", "smoke_edits", "recount", "scoring", "snippets", "given_answers", "tuning")
+OF_SMOKE = ("smoke", "recount", "scoring", "snippets", "given_answers")
 TOGETHER = {f"tests/workflow/test_{name}.py": "the smoke study" for name in OF_SMOKE}
 # In these files all that takes long is made once for all processes (tests/once.py), so each test may run in any.
 APART = tuple(f"tests/workflow/test_{name}.py" for name in ("faults", "never_stale", "devices", "jobs", "selections"))

@@ -1,10 +1,13 @@
-"""Every test is run by a target of the Makefile, and continuous integration runs what needs no special machine."""
+"""Every test is run by a target of the Makefile, and hosted machines, which may write little, run all."""
 
 import ast
 import itertools
 import re
 import tomllib
 from pathlib import Path
+
+import pytest
+import yaml
 
 from tests.conftest import OF_SMOKE
 
@@ -51,3 +54,56 @@ def test_files_that_take_the_smoke_study_share_a_process():
         takes = [one for one in functions if one.name.startswith("test_") or one.decorator_list]
         if any(argument.arg == "study" for one in takes for argument in one.args.args):
             assert file.stem.removeprefix("test_") in OF_SMOKE, file
+
+
+WORKFLOWS = {path.stem: path.read_text() for path in ROOT.glob(".github/workflows/*.yml")}
+# What a job may write, and why: the site is published, and newer locks are proposed.
+MAY_WRITE = {("site", "publish"): {"pages", "id-token"}, ("locks", "upgrade"): {"contents", "pull-requests"}}
+TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+
+
+def called(text: str) -> set[str]:
+    """The targets that commands make, or that a matrix names for them."""
+    words = [
+        word for line in re.findall(r"^(?: *- run: )?make ([^|;&#\n]*)", text, re.MULTILINE) for word in line.split()
+    ]
+    return {word for word in words if re.fullmatch("[a-z][a-z-]+", word)} | set(re.findall(r"suite: ([a-z-]+)", text))
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_a_job_ends_pins_its_actions_calls_targets_and_writes_only_what_it_must(workflow):
+    text = WORKFLOWS[workflow]
+    read = yaml.safe_load(text)
+    assert read["permissions"] == {"contents": "read"}
+    assert called(text) <= TARGETS  # those that a matrix names, too
+    for name, job in read["jobs"].items():
+        assert job["timeout-minutes"]
+        written = {scope for scope, right in job.get("permissions", {}).items() if right == "write"}
+        assert written == MAY_WRITE.get((workflow, name), set())
+        assert all(re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) for step in job["steps"] if "uses" in step)
+        assert called("\n".join(step.get("run", "") for step in job["steps"])) <= TARGETS
+
+
+def test_every_suite_runs_on_each_push_or_each_week():
+    assert "command: [.ci/run, make test-rest]" in WORKFLOWS["ci"]
+    assert "test" in called((ROOT / ".ci/run").read_text())
+    suites = {name for name in TARGETS if name == "test" or name.startswith("test-")}
+    assert suites - {"test", "test-rest", "test-all"} <= called(WORKFLOWS["weekly"])
+    assert "schedule:" in WORKFLOWS["weekly"]
+
+
+def test_the_audit_reads_every_file_that_pins_packages_and_locks_of_one_environment_agree():
+    recipe = MAKEFILE.partition("\naudit:")[2].partition("\n\n")[0]
+    audited = {file for pattern in re.findall(r"(?:envs|plugins)/[\w*./-]+", recipe) for file in ROOT.glob(pattern)}
+    files = [*(ROOT / "envs").iterdir(), *ROOT.glob("plugins/*/*")]
+    pinning = {path for path in files if path.suffix in (".lock", ".txt") and "==" in path.read_text()}
+    package = ROOT / "plugins/lm_polygraph"
+    assert pinning - audited == {package / "lm-polygraph.txt"}  # which is the end of its lock
+    assert (package / "lm-polygraph.txt").read_text().splitlines()[-1] in (package / "requirements.lock").read_text()
+    together = [ROOT / f"envs/{name}" for name in ("torch.txt", "base.lock", "dev.lock", "dicom.lock")]
+    versions: dict[str, set[str]] = {}
+    for file in (*together, *ROOT.glob("plugins/*/requirements.lock")):
+        for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", file.read_text(), re.MULTILINE):
+            versions.setdefault(name, set()).add(version)
+    assert {"torch", "numpy", "pytest", "pydicom", "lm-polygraph"} <= versions.keys()
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}

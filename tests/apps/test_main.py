@@ -10,25 +10,14 @@ from dualread.apps.explain import schema as schema_command
 from dualread.schema.columns import all_schemas
 from dualread.store.place import find_target
 from dualread.store.store import Store
+from tests import golden
 from tests.library_copy import LibraryCopy
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def library(tmp_path):
-    copy = LibraryCopy(tmp_path)
-    assert copy.both() == ["computed", "computed"]
-    return copy
-
-
 def _dualread(library, *arguments):
     return library.call([sys.executable, "-m", "dualread", *arguments])
-
-
-def _damage(path, text):
-    path.chmod(0o644)
-    path.write_text(text)
 
 
 def test_schema_prints_every_column_and_an_unknown_table_fails_with_the_nearest(capsys):
@@ -95,116 +84,101 @@ def test_interrupts_and_system_errors_are_reported_without_a_traceback(monkeypat
     assert capsys.readouterr().err.startswith(said)
 
 
-INTACT = "results/study/joined: intact, down to the raw data\n"
+# Conversations about the small study of a library that is edited; main.txt has what is said. A text is a command, or
+# stands for the command that the last answer asks to run.
+FOLLOW = "the command that it names"
+JOINED, PUSH = "results/study/joined", "store copy results/store shared"
 
 
-def test_verify_takes_no_offence_at_an_edit_that_changed_no_file_and_names_what_other_code_has_made(library):
-    library.edit("words.py", "text.strip()", "str(text.strip())")
-    assert library.both() == ["computed", "hit"]
-    done = _dualread(library, "verify", "results/study/joined")
-    assert (done.returncode, done.stdout) == (0, INTACT)
-    library.edit("words.py", "str(text.strip())", "text.strip() + '!'")
-    library.both()
-    library.edit("words.py", "text.strip() + '!'", "text.strip()")
-    done = _dualread(library, "verify", "results/study/joined")
-    assert done.returncode == 0
-    line, last = done.stdout.splitlines()
-    assert line.startswith("write_text ")
-    assert line.endswith(": was made by other code than there is now (edited since: dualread.words)")
-    assert last.endswith("; 1 of the artifacts behind it were made by other code than there is now")
+def edit(file, old, new):
+    return lambda library: library.edit(file, old, new)
 
 
-def test_damage_upstream_fails_verify_and_is_not_copied_and_a_missing_entry_is_reported_once(library):
-    _damage(library.root / "results/study/text/text.txt", "Jello")
-    done = _dualread(library, "verify", "results/study/joined/text.txt")
-    assert done.returncode == 1
-    first, last = done.stdout.splitlines()
-    assert first.startswith("results/store/")
-    assert "/text.txt: sha256" in first
-    assert last.endswith("1 damaged or missing")
-    done = _dualread(library, *_PUSH)
-    assert done.returncode == 1
-    refused, last = done.stdout.splitlines()
-    assert "/text.txt: sha256" in refused
-    assert last.endswith("0 already present, 1 refused")
-    manifests = (library.root / "results/store").glob("??/*/MANIFEST.json")
-    (entry,) = (path.parent for path in manifests if "write" in path.read_text())
-    entry.rename(library.root / "elsewhere")
-    done = _dualread(library, "verify", "results/study/joined")
-    assert done.returncode == 1
-    missing, last = done.stdout.splitlines()
-    assert missing.startswith(f"{entry.relative_to(library.root)}: not in the store, and join_texts ")
-    assert last == "results/study/joined: 1 damaged or missing"
+def both(**changes):
+    return lambda library: library.both(**changes)
 
 
-def test_explain_prints_the_lineage_and_why_the_changed_module_field_and_input(library):
-    done = _dualread(library, "explain", "results/study/joined")
-    first, second, said = done.stdout.splitlines()
-    assert first.startswith("join_texts ")
-    assert '{"voice": {"module": "voices.loud"}}' in first
-    assert second.startswith("  first: write_text ")
-    assert said == "its stage said: read 1 texts, wrote 1"
-    why = ("explain", "results/study/text", "--why")
-    assert "the store holds no earlier artifact of the same output" in _dualread(library, *why).stdout
-    library.edit("words.py", "text.strip()", "text.strip() + '!'")
-    _, second, _ = _dualread(library, "explain", "results/study/joined").stdout.splitlines()
-    assert "(edited since: dualread.words)" in second
-    library.both()
-    done = _dualread(library, *why)
-    assert "  code dualread.words: changed\n" in done.stdout
-    assert done.stdout.endswith("Their files are different.\n")
-    joined = _dualread(library, "explain", "--why", "results/study/joined").stdout
-    line = next(line for line in joined.splitlines() if line.startswith("  input first: "))
-    follow = line.partition("to see why, run: dualread ")[2].split()
-    assert "  code dualread.words: changed\n" in _dualread(library, *follow).stdout
-    library.both(text="Bye")
-    assert "  spec text: Hello -> Bye\n" in _dualread(library, *why).stdout
+def damage(library):
+    path = library.root / "results/study/text/text.txt"
+    path.chmod(0o644)
+    path.write_text("Jello")
 
 
-_PUSH = ("store", "copy", "results/store", "shared")
-_PULL = ("store", "copy", "shared", "results/store")
-
-
-def test_missing_inputs_of_a_target_are_counted(library):
+def lose(library):
+    """Remove the entry of the text that `joined` is made from."""
     store = Store(library.root / "results/store")
-    joined = find_target(str(library.root / "results/study/joined"), store).manifest
-    (below,) = joined.input_keys.values()
-    shutil.rmtree(store.entry(below))
-    for call in (("--of", "results/study/joined"), ("--of", "results/study/results.lock")):
-        _dualread(library, "store", "lock", "results/study")
-        done = _dualread(library, *_PUSH, *call)
-        assert done.returncode == 1
-        lines = done.stdout.splitlines()
-        assert lines[0] == f"results/store: lacks 1 of the 2 artifacts that {call[1]} needs"
-    assert Store(library.root / "shared").lookup(joined.key) is not None
-    library.both()  # recomputes it
-    assert _dualread(library, *_PUSH, "--of", "results/study/joined").returncode == 0
-    shutil.rmtree(store.entry(below))
-    assert _dualread(library, *_PUSH, "--of", "results/study/joined").returncode == 0  # the target has it
+    (key,) = find_target(str(library.root / JOINED), store).manifest.input_keys.values()
+    shutil.rmtree(store.entry(key))
 
 
-def test_locked_tables_or_some_of_them_are_restored_although_the_code_was_edited(library):
+def make_tables(library):
     for name in ("main", "paired"):
-        library.run(
-            "join_texts", [{"spec": {"voice": {"module": "voices.loud"}}, "output": f"results/study/tables/{name}"}]
-        )
-    said = _dualread(library, "store", "lock", "results/study").stdout
-    assert said.startswith("results/study/results.lock: 4 artifacts")
-    lock = (library.root / "results/study/results.lock").rename(library.root / "paper.lock")
-    _dualread(library, *_PUSH)
+        entry = {"spec": {"voice": {"module": "voices.loud"}}, "output": f"results/study/tables/{name}"}
+        assert library.run("join_texts", [entry]).returncode == 0
+
+
+def lose_all_but_the_lock(library):
+    (library.root / "results/study/results.lock").rename(library.root / "paper.lock")
     shutil.rmtree(library.root / "results")
-    library.edit("voices/loud.py", "upper", "title")
-    done = _dualread(library, "store", "restore", lock.name)
-    assert done.returncode == 1
-    assert "lacks 2 of the locked tables and figures, such as tables/main" in done.stderr
-    _dualread(library, *_PULL, "--of", lock.name, "--only", "tables")
-    done = _dualread(library, "store", "restore", lock.name)
-    assert done.returncode == 0, done.stderr
-    assert "(edited since: dualread.voices.loud)" in done.stdout.splitlines()[0]
+
+
+def is_restored(library):
     assert (library.root / "restored/results/study/tables/main/text.txt").is_file()
-    call = ("store", "restore", lock.name, "--store", "shared", "--to", "some", "--only")
-    assert "1 of 1 locked artifacts" in _dualread(library, *call, "tables/main").stdout
-    assert "the lock of study has no such target" in _dualread(library, *call, "tables/mai").stderr
+
+
+AGAIN = edit("words.py", "text.strip()", "text.strip() + '!'")
+CONVERSATIONS = {
+    "an edit that changed no file": [edit("words.py", "text.strip()", "str(text.strip())"), both(), f"verify {JOINED}"],
+    "code that was edited back": [
+        *(AGAIN, both(), edit("words.py", "text.strip() + '!'", "text.strip()"), f"verify {JOINED}"),
+    ],
+    "damage and a missing entry": [damage, f"verify {JOINED}/text.txt", PUSH, lose, f"verify {JOINED}"],
+    "the lineage, and why": [
+        *(f"explain {JOINED}", "explain results/study/text --why", AGAIN, f"explain {JOINED}", both()),
+        *("explain results/study/text --why", f"explain --why {JOINED}", FOLLOW, both(text="Bye")),
+        "explain results/study/text --why",
+    ],
+    "missing inputs of a target": [
+        *("store lock results/study", lose, f"{PUSH} --of {JOINED}", f"{PUSH} --of results/study/results.lock"),
+        *(both(), f"{PUSH} --of {JOINED}", lose, f"{PUSH} --of {JOINED}"),  # computed again; the target has it
+    ],
+    "locked tables, or some, after an edit": [
+        *(make_tables, "store lock results/study", PUSH, lose_all_but_the_lock),
+        *(edit("voices/loud.py", "upper", "title"), "store restore paper.lock"),
+        *("store copy shared results/store --of paper.lock --only tables", "store restore paper.lock", is_restored),
+        "store restore paper.lock --store shared --to some --only tables/main",
+        "store restore paper.lock --store shared --to some --only tables/mai",
+    ],
+}
+
+
+def numbered(text):
+    """Return a text with numbers in place of its keys, whose digits depend on all code."""
+    keys: dict[str, str] = {}
+
+    def number(key):
+        return keys.setdefault(key[1], f"KEY{len(keys)}")
+
+    return re.sub(r"\b(?:[0-9a-f]{2}/)?([0-9a-f]{8})[0-9a-f]{0,56}\b", number, text)
+
+
+def test_what_is_said_of_results_and_stores(tmp_path):
+    found = {}
+    for number, (name, steps) in enumerate(CONVERSATIONS.items()):
+        library = LibraryCopy(tmp_path / str(number))
+        assert library.both() == ["computed", "computed"]
+        said = []
+        for step in steps:
+            if isinstance(step, str):
+                if step == FOLLOW:
+                    step = said[-3].partition("to see why, run: dualread ")[2].partition("\n")[0]
+                done = _dualread(library, *step.split())
+                said += [f"$ {step}", done.stdout, done.stderr, f"-> {done.returncode}"]
+            else:
+                step(library)
+        text = "\n".join(part.rstrip() for part in said if part.rstrip()).replace(str(library.root), ".")
+        found[name] = re.sub(r"\d+\.\d s\b", "0.0 s", numbered(text))
+    golden.check(Path(__file__).with_name("main.txt"), found)
 
 
 @pytest.mark.parametrize(

@@ -582,7 +582,7 @@ MUTANTS = (
         "study/stale.py",
         "if entry.parts and now.inputs.items() <= made.action.inputs.items():",
         "if entry.parts and now.inputs.items() >= made.action.inputs.items():",
-        ("study/test_stale.py", "study/test_again.py"),
+        ("study/test_stale.py",),
     ),
     # --- store
     Mutant(
@@ -626,7 +626,7 @@ MUTANTS = (
         "schema/base.py",
         'model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)',
         'model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False, defer_build=True)',
-        ("study/test_config_refused.py", "study/test_config.py"),
+        ("study/test_messages.py",),
     ),
     Mutant(
         "a reader may drop all units of a layer",

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import time
 
 import pytest
@@ -14,16 +13,6 @@ from tests.models.backbones.damage import edit_json
 
 FILES = ["config.json", "generation_config.json", "processor_config.json", "tokenizer.json", "tokenizer_config.json"]
 FILES += ["chat_template.json", "preprocessor_config.json", "model.safetensors.index.json", "adapter_config.json"]
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return families.build("qwen2_5_vl", tmp_path_factory.mktemp("plain") / "model")
-
-
-@pytest.fixture
-def folder(plain, tmp_path):
-    return shutil.copytree(plain, tmp_path / "mine")
 
 
 def refused(folder, seconds=10.0):

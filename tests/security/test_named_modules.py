@@ -19,6 +19,7 @@ from dualread.readers import base
 from tests import golden
 from tests.apps.score import small
 from tests.readers import synthetic
+from tests.security import conftest
 
 PACKAGE = "chest_reader"
 NAMES = (f"{PACKAGE}.weights_io", "dualread.apps.store.gc", "dualread.readers.linear", "antigravity.x", f"{PACKAGE}.")
@@ -42,11 +43,6 @@ NAMED = {
         {**small.CORE.model_dump(), "prompt": {"name": f"{PACKAGE}.weights_io", "sha256": "0" * 64}}
     ],
 }
-
-
-@pytest.fixture(scope="module")
-def study(studies):
-    return studies()
 
 
 @pytest.fixture
@@ -74,19 +70,12 @@ def package(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def edited(study, out, place, value):
+def edited(readers, out, place, value):
     """Return a copy of the reader `dualread` that says something else in one place."""
-    file = study.reader("dualread") / "reader.safetensors"
-    header = of = read_header(file)
-    *inside, last = place.split(".")
-    for name in inside:
-        of = of[name]
-    of[last] = value
-    if last == "module" and value == NAMED["module"]:
-        of["settings"] = {}
-    out.mkdir(exist_ok=True)
-    write_tensors(out / "reader.safetensors", read_tensors(file), header)
-    return out / "reader.safetensors"
+    file = conftest.edited(readers.reader("dualread"), out, place, value)
+    if place.endswith("module") and value == NAMED["module"]:
+        return conftest.edited(out, out, f"{place.removesuffix('module')}settings", {})
+    return file
 
 
 def opened(file, *named):
@@ -103,9 +92,9 @@ def places(of, inside=""):
             yield f"{inside}{name}"
 
 
-def test_what_refuses_a_name_says_which_in_which_file_and_field_and_what_to_do(study, tmp_path, package):
+def test_what_refuses_a_name_says_which_in_which_file_and_field_and_what_to_do(readers, tmp_path, package):
     def refused(place, value):
-        return golden.message_of(lambda: opened(edited(study, tmp_path, place, value)), tmp_path)
+        return golden.message_of(lambda: opened(edited(readers, tmp_path, place, value)), tmp_path)
 
     found = {place: refused(place, value) for place, value in NAMED.items()}
     assert package == []
@@ -113,32 +102,32 @@ def test_what_refuses_a_name_says_which_in_which_file_and_field_and_what_to_do(s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_text_of_a_header_is_ever_looked_up_as_a_module(study, tmp_path, package, name):
-    header = read_header(study.reader("dualread") / "reader.safetensors")
+def test_no_text_of_a_header_is_ever_looked_up_as_a_module(readers, tmp_path, package, name):
+    header = read_header(readers.reader("dualread") / "reader.safetensors")
     lists = [f"{of}provenance.features" for of in ("", "parents.pre.", "parents.post.")]
     for place in [place for place in places(header) if ".checkpoint." not in place]:
         try:
-            opened(edited(study, tmp_path, place, name))
+            opened(edited(readers, tmp_path, place, name))
         except DualReadError:
             continue
         assert place.rpartition(".")[2] not in ("module", "contract"), place
     for place in lists:
-        opened(edited(study, tmp_path, place, [name]))
+        opened(edited(readers, tmp_path, place, [name]))
     assert package == []
     assert not [module for module in sys.modules if module.partition(".")[0] == PACKAGE]
 
 
 @pytest.mark.parametrize("place", NAMED)
 @pytest.mark.parametrize("named", [PACKAGE, f"{PACKAGE}.weights_io"])
-def test_a_package_that_the_user_has_named_may_be_named(study, tmp_path, package, place, named):
-    file = edited(study, tmp_path, place, NAMED[place])
+def test_a_package_that_the_user_has_named_may_be_named(readers, tmp_path, package, place, named):
+    file = edited(readers, tmp_path, place, NAMED[place])
     assert opened(file, "another_package", named)
     with pytest.raises(UntrustedNameError):
         opened(file, "another_package", f"{PACKAGE}.other", "chest", "")
 
 
-def test_a_reader_of_a_named_package_scores(study, tmp_path, package):
-    file = study.reader("rlvr") / "reader.safetensors"
+def test_a_reader_of_a_named_package_scores(readers, tmp_path, package):
+    file = readers.reader("rlvr") / "reader.safetensors"
     own = tmp_path / "reader.safetensors"
     write_tensors(own, read_tensors(file), {**read_header(file), "module": f"{PACKAGE}.weights_io"})
     reader = opened(own, PACKAGE)
@@ -148,13 +137,13 @@ def test_a_reader_of_a_named_package_scores(study, tmp_path, package):
     assert package  # now it was looked for
 
 
-def test_old_files_may_have_the_whole_name_of_a_module_of_ours_and_a_list_is_no_way_around(study, tmp_path):
+def test_old_files_may_have_the_whole_name_of_a_module_of_ours_and_a_list_is_no_way_around(readers, tmp_path):
     own = {"parents.pre.module": "readers.psr", "provenance.scoring.contract": "grading.contracts.single"}
     for place, value in own.items():
-        assert opened(edited(study, tmp_path, place, f"dualread.{value}"))
+        assert opened(edited(readers, tmp_path, place, f"dualread.{value}"))
     for place in ("provenance", "parents.pre.provenance"):
         with pytest.raises(ArtifactError):
-            opened(edited(study, tmp_path, place, [["scoring", {"contract": NAMES[0]}]]))
+            opened(edited(readers, tmp_path, place, [["scoring", {"contract": NAMES[0]}]]))
 
 
 def test_a_folder_in_the_working_directory_takes_no_package_s_place(tmp_path):

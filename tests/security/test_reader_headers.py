@@ -8,9 +8,9 @@ import pytest
 from dualread.apps.score import ScorerChoice
 from dualread.apps.score.answering import OpenActor
 from dualread.apps.score.loading import ChosenReaders
-from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import DualReadError
 from tests.apps.score import small
+from tests.security.conftest import edited
 
 SHA = "0" * 64
 VIEW = {"name": "v", "image": "original", "prompt": {"name": "shared", "sha256": SHA}, "forced": False}
@@ -56,41 +56,23 @@ WRONG = [
 ]
 
 
-@pytest.fixture(scope="module")
-def study(studies):
-    return studies()
-
-
-def edited(study, tmp_path, place, value):
-    """Return a copy of the reader `psr`, whose header says something else in one place."""
-    file = study.reader("psr") / "reader.safetensors"
-    said = read_header(file)
-    *inside, last = place.split(".")
-    where = said["provenance"]
-    for name in inside:
-        where = where[name]
-    where[last] = value
-    write_tensors(tmp_path / "reader.safetensors", read_tensors(file), said)
-    return tmp_path / "reader.safetensors"
-
-
 def opened(reader, actor):
     choice = ScorerChoice(reader=reader, checkpoint=actor, allow_other=True)
     return ChosenReaders.load(choice).with_actor(partial(OpenActor, batch_size=1))
 
 
 @pytest.mark.parametrize(("place", "value"), WRONG, ids=lambda value: f"{value!r:.40}")
-def test_a_wrong_value_is_refused_in_a_sentence_before_anything_is_opened(study, tmp_path, monkeypatch, place, value):
+def test_a_wrong_value_is_refused_in_a_sentence_before_anything_is_opened(readers, tmp_path, monkeypatch, place, value):
     if place.startswith("scoring"):
         monkeypatch.setattr("dualread.apps.score.answering.open_checkpoint", None)
     with pytest.raises(DualReadError) as refused:
-        opened(edited(study, tmp_path, place, value), study.actor)
+        opened(edited(readers.reader("psr"), tmp_path, f"provenance.{place}", value), readers.actor)
     assert len(str(refused.value)) < 3000
     assert "Traceback" not in str(refused.value)
 
 
-def test_a_header_that_nests_too_deeply_is_refused(study, tmp_path):
-    file = study.reader("psr") / "reader.safetensors"
+def test_a_header_that_nests_too_deeply_is_refused(readers, tmp_path):
+    file = readers.reader("psr") / "reader.safetensors"
     content = file.read_bytes()
     size = int.from_bytes(content[:8], "little")
     head = json.loads(content[8 : 8 + size])
@@ -98,7 +80,7 @@ def test_a_header_that_nests_too_deeply_is_refused(study, tmp_path):
     text = json.dumps(head).encode()
     (tmp_path / "reader.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
     with pytest.raises(DualReadError, match="cannot be read"):
-        opened(tmp_path / "reader.safetensors", study.actor)
+        opened(tmp_path / "reader.safetensors", readers.actor)
 
 
 @pytest.mark.parametrize(

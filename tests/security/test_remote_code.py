@@ -33,11 +33,6 @@ AUTO_MAP = {
 }
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return families.build("qwen2_5_vl", tmp_path_factory.mktemp("plain") / "model")
-
-
 @pytest.fixture
 def asked(monkeypatch):
     """Whoever asks is told yes."""

@@ -1,7 +1,6 @@
 """Chat templates of others end, in bounded time and memory, and reach nothing but the conversation (D5)."""
 
 import os
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,17 +14,6 @@ from dualread.models.backbones.checkpoint import read_config
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.processor import load_processor
 from tests import families
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return families.build("qwen2_5_vl", tmp_path_factory.mktemp("plain") / "model")
-
-
-@pytest.fixture
-def folder(plain, tmp_path):
-    return shutil.copytree(plain, tmp_path / "mine")
-
 
 RANGES = "{%- for a in range(99999) -%}{%- for b in range(99999) -%}{%- for c in range(99999) -%}{%- endfor -%}"
 RANGES += "{%- endfor -%}{%- endfor -%}"

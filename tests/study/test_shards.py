@@ -73,6 +73,8 @@ def test_the_pass_that_answers_keeps_an_inner_layer_where_a_method_reads_it(conf
     config["methods"] |= named(saplma=read("rlvr", "saplma"))
     wanted = shards_of(config).pass_reading("rlvr", ("slake", "test", "original"))
     assert wanted == PassReading(kappa=0.1, middle=True, entropies=False)
+    config["methods"]["saplma"]["settings"] = {"layer": 0.5}
+    assert shards_of(config).depths(["psr", "saplma"]) == {"saplma": 0.5}
 
 
 def test_no_reader_is_fitted_under_a_control(config):

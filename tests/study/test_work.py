@@ -87,6 +87,11 @@ def test_answers_of_one_actor():
     assert replayed.items == sum(QUESTIONS.values()) + 2 * QUESTIONS["test"] + QUESTIONS["train"] == 2944
 
 
+def test_groups_of_each_column_are_counted_on_the_test_answers_alone():
+    only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29]}
+    assert totals(study_of({"only": only, "subgroups": ["content_family"]}))["measure_subgroups"] == (1, 384)
+
+
 def test_seconds_are_the_items_times_the_units():
     study = study_of({"only": {"actors": ["rlvr"], "backbones": ["medgemma-tiny"], "seeds": [29]}})
     assert not any(row.gpus for row in rows_of(study))

@@ -144,24 +144,17 @@ def test_folders_that_hold_something_stay_where_snakemake_has_made_them(running,
     assert running._snakemake_tmp_dir.name == folder
 
 
-def test_the_lock_of_a_living_process_stays(tmp_path):
-    alive = locks.free_dead_locks(tmp_path)
-    lock = tmp_path / "locks" / "0.input.lock"
+def test_a_lock_of_snakemake_stays_while_its_process_lives_and_where_another_machine_held_it(tmp_path):
+    alive, lock = locks.free_dead_locks(tmp_path), tmp_path / "locks" / "0.input.lock"
     lock.parent.mkdir()
-    lock.write_text("x")
+    lock.touch()
     locks.free_dead_locks(tmp_path).close()
     assert lock.exists()
     alive.close()
     locks.free_dead_locks(tmp_path).close()
     assert not lock.exists()
-
-
-def test_the_lock_that_another_machine_held_last_stays(tmp_path):
-    locks.free_dead_locks(tmp_path).close()
     assert (tmp_path / "running").read_text() == HOST
     (tmp_path / "running").write_text("another machine")
-    lock = tmp_path / "locks" / "0.input.lock"
-    lock.parent.mkdir()
     lock.touch()
     locks.free_dead_locks(tmp_path).close()
     assert lock.exists()
@@ -272,12 +265,15 @@ def test_targets_that_are_neither_there_nor_made_are_unknown(tmp_path, monkeypat
     assert insides.unknown_targets(running) == []
 
 
-def test_resources_of_a_stage_reach_the_rule_of_each_actor_and_an_own_entry_wins():
-    given = {"generate": {"gpu": 4}, "generate_rlvr": {"gpu": 1}, "report": {"mem_mb": 1}}
-    running = SimpleNamespace(is_main_process=True, resource_settings=SimpleNamespace(overwrite_resources=given))
-    insides.give_rules_the_resources_of_their_stage(running, ["base", "rlvr"], dict)
-    found = running.resource_settings.overwrite_resources
-    assert (found["generate_base"], found["generate_rlvr"], found["report"]) == ({"gpu": 4}, {"gpu": 1}, {"mem_mb": 1})
+@pytest.mark.parametrize(("running", "ours"), [(lambda **more: SimpleNamespace(**more), ""), (module, "ours_")])
+def test_resources_of_a_stage_reach_the_rule_of_each_actor_and_an_own_entry_wins(running, ours):
+    """Also the rules of a module, under their other names."""
+    given = {"generate": {"gpu": 4}, f"{ours}generate_rlvr": {"gpu": 1}, "report": {"mem_mb": 1}}
+    run = running(is_main_process=True, resource_settings=SimpleNamespace(overwrite_resources=given))
+    insides.give_rules_the_resources_of_their_stage(run, ["base", "rlvr"], dict)
+    found = run.resource_settings.overwrite_resources
+    rules = (f"{ours}generate", f"{ours}generate_base", f"{ours}generate_rlvr", f"{ours}report")
+    assert [found[rule] for rule in rules] == [{"gpu": 4}, {"gpu": 4}, {"gpu": 1}, {"mem_mb": 1}]
 
 
 def test_what_a_profile_does_not_say_of_a_stage_is_what_is_expected_of_it():
@@ -299,15 +295,6 @@ def test_what_a_profile_does_not_say_of_a_stage_is_what_is_expected_of_it():
     insides.give_rules_the_resources_of_their_stage(
         SimpleNamespace(is_main_process=True, resource_settings=ResourceSettings()), ["rlvr"], never
     )
-
-
-def test_resources_of_a_stage_reach_the_rules_of_a_module_under_their_other_names():
-    given = {"generate": {"gpu": 4}, "train_actor": {"gpu": 8}, "ours_train_actor": {"gpu": 2}}
-    running = module(is_main_process=True, resource_settings=SimpleNamespace(overwrite_resources=given))
-    insides.give_rules_the_resources_of_their_stage(running, ["rlvr"], dict)
-    found = running.resource_settings.overwrite_resources
-    assert (found["ours_generate"], found["ours_generate_rlvr"]) == ({"gpu": 4}, {"gpu": 4})
-    assert found["ours_train_actor"] == {"gpu": 2}
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused_in_one_sentence(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Kills and damage at places drawn from a seed: the next run gives the same bytes as a study without a fault."""
+"""Edits, kills and damage at places drawn from a seed: the last run gives the bytes of a run from nothing."""
 
 import os
 import random
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.workflow.checkout import Checkout
-from tests.workflow.faults import MICRO, assert_same, copy, flip, run, truncate
+from tests.workflow.faults import MICRO, assert_same, contents, copy, draw_edits, flip, run, truncate
 
 # Kills a run that hangs; a complete run takes about a minute.
 WITH_TIMEOUT = ("timeout", "--signal=KILL", "900")
@@ -113,3 +113,45 @@ def test_a_study_damaged_at_random_places_ends_with_the_same_bytes(micro, tmp_pa
         artifact = folder == MICRO and "jobs" not in path.parts and path.name not in ("results.lock", "MANIFEST.json")
         if artifact and lost == "nothing":
             assert f"{path.relative_to(checkout.folder)}: " in found.text, f"{faults}\n{found.text}"
+
+
+@pytest.mark.parametrize("seed", range(1, 8))
+def test_runs_after_random_edits_end_with_the_bytes_of_a_run_from_nothing(tmp_path: Path, seed):
+    edited, fresh = (Checkout.create(tmp_path / name) for name in ("edited", "fresh"))
+    assert run(edited).returncode == 0
+    before = contents(edited)
+    for edit in draw_edits(seed=seed, number=3):
+        edit(edited)
+        edit(fresh)
+        done = run(edited)
+        assert done.returncode == 0, done.text
+    assert run(fresh).returncode == 0
+    assert_same(edited, fresh)
+    assert contents(edited) != before
+    assert run(edited).did_nothing()
+
+
+def _drop_records(checkout: Checkout, drawn: random.Random) -> None:
+    for record in sorted(checkout.folder.glob(".snakemake/metadata/*")):
+        if drawn.random() < 0.3:
+            record.unlink()
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_edits_between_killed_runs_end_with_the_bytes_of_a_run_from_nothing(micro, tmp_path: Path, seed):
+    """Snakemake alone is killed, or with all its jobs; what outlives it goes on beside the next run."""
+    drawn = random.Random(seed)
+    edited, fresh = copy(micro, tmp_path / "edited"), Checkout.create(tmp_path / "fresh")
+    for edit in draw_edits(seed=seed, number=3):
+        edit(edited)
+        edit(fresh)
+        alone = ["--foreground"] * drawn.randint(0, 1)
+        signal, seconds = drawn.choice(["KILL", "TERM", "INT", "HUP"]), drawn.uniform(2, 15)
+        run(edited, within=["timeout", *alone, f"--signal={signal}", f"{seconds:.1f}"])
+        if drawn.random() < 0.5:
+            _drop_records(edited, drawn)
+    done = run(edited, within=WITH_TIMEOUT)
+    assert done.returncode == 0, done.text
+    assert run(fresh).returncode == 0
+    assert_same(edited, fresh)
+    assert run(edited).did_nothing()

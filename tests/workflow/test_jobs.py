@@ -142,6 +142,13 @@ def test_a_users_actor_is_read_on_one_gpu_without_training(fresh):
     assert not {"train_actor", "pretrain_base"} & jobs.keys()
 
 
+@pytest.mark.long  # the others are run or planned by other tests
+@pytest.mark.parametrize("name", ["embedded_full", "slake_tiny", "signals"])
+def test_every_study_of_this_repository_can_be_planned(dry, name):
+    run = dry(study=f"workflow/studies/{name}.yaml")
+    assert run.returncode == 0, run.text
+
+
 @pytest.mark.parametrize(
     "files", ["micro.yaml", "smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"]
 )
@@ -246,9 +253,8 @@ def test_a_config_that_is_no_yaml_stops_the_workflow_with_its_line(fresh):
     assert "Snakefile" not in run.text
 
 
-def test_another_checkouts_library_is_refused(fresh, monkeypatch):
+def test_another_checkouts_library_is_refused(fresh):
     other = Checkout.create(fresh.folder / "other")
-    (other.folder / "Snakefile").write_text((fresh.folder / "Snakefile").read_text())
     shutil.rmtree(other.folder / "lib")
     (other.folder / "lib").symlink_to(fresh.folder / "lib")
     run = other.snakemake("-n")

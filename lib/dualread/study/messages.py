@@ -57,11 +57,12 @@ def _of_one(
         return f"{where}: {value!r} {_BOUNDS[kind].format(**context)}. Correct the value."
     match kind:
         case "extra_forbidden":
-            known = _section(path[:-1], declared).model_fields
+            known = [field.alias or key for key, field in _section(path[:-1], declared).model_fields.items()]
             meant = did_you_mean(path[-1], known)
             return f"{where}: unknown key. Known: {', '.join(sorted(known)) or 'none'}.{meant}"
         case "missing":
-            required = [key for key, field in _section(path[:-1], declared).model_fields.items() if field.is_required()]
+            fields = _section(path[:-1], declared).model_fields
+            required = [field.alias or key for key, field in fields.items() if field.is_required()]
             return f"{where}: missing.{_NULL if where in nulls else ''} Expected: {', '.join(required)}."
         case "literal_error":
             known = re.findall(r"'([^']*)'", context["expected"]) or [context["expected"]]
