@@ -144,7 +144,7 @@ def by_loader(path):
 
 
 def by_new(path):
-    found = look(str(path), columns=_ONLY_NAMED, files={}, shares={}, download=None).rows
+    found = look(str(path), columns=_ONLY_NAMED, files={}, shares={}, download=None, bits=None, meant={}).rows
     every = [row for rows in found.values() for row in rows]
     return [(row.official_id, row.question, list(row.reference_answers)) for row in every]
 
