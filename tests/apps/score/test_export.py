@@ -287,6 +287,15 @@ def test_unknown_names_are_answered_with_the_known_ones(finished, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_reader_in_the_folder_of_another_one_is_not_exported(finished, tmp_path):
+    copied = shutil.copytree(finished.folder, tmp_path / "small")
+    folder = copied.joinpath("readers", *map(str, RUN))
+    (folder / "psr").rename(folder / "mine")
+    with pytest.raises(ArtifactError, match="holds the reader of 'psr', expected that of 'mine'"):
+        export(copied, RUN, tmp_path / "out", method="mine")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_with_other_files_is_left_alone_and_a_bundle_is_replaced(finished, tmp_path):
     (tmp_path / "diary.txt").write_text("mine")
     with pytest.raises(ConfigError, match="holds something else than an exported bundle"):

@@ -30,7 +30,7 @@ from dualread.apps.score.loading import ChosenReaders, checkpoint_folder
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
 from dualread.data.questions.roles import OF_UNIT, unit_of
-from dualread.errors import ConfigError, DualReadError, did_you_mean, in_a_line
+from dualread.errors import ArtifactError, ConfigError, DualReadError, did_you_mean, in_a_line
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
 from dualread.evaluation.answer_sets import SetThreshold
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
@@ -111,13 +111,18 @@ def export(
 
     Raises:
         ConfigError: There is no such run or method, it judges claims that a table names, or `out` holds something else.
-        ArtifactError: The study's metrics are missing, or a reader does not say what it depends on.
+        ArtifactError: The study's metrics are missing, or a reader is another one's or does not say what it depends on.
     """
     packages = [plugins] if isinstance(plugins, str) else plugins
     chosen = ChosenReaders.load(
         ScorerChoice(reader=_run_folder(study, run) / method, methods=methods, plugins=packages)
     )
-    readers, files, required = chosen.by_method, chosen.files, chosen.by_method[method].requirements
+    readers, files = chosen.by_method, chosen.files
+    if files.method != method:
+        raise ArtifactError(
+            f"{files.where}: holds the reader of {files.method!r}, expected that of {method!r}. Rename the folder."
+        )
+    required = readers[method].requirements
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
     _clear(out)
     (out / READERS).mkdir(parents=True, exist_ok=True)
