@@ -69,7 +69,7 @@ def _of_one(
             return f"{where}: {value!r} is not allowed. Known: {', '.join(known)}.{did_you_mean(value, known)}"
         case "string_pattern_mismatch":
             pattern = context["pattern"]
-            meant = did_you_mean(value, [form for form in [str(value).lower()] if re.search(pattern, form)])
+            meant = did_you_mean(value, [form for form in [str(value).lower()] if re.fullmatch(pattern, form)])
             form = f"{pattern} ({FORMS[pattern]})" if pattern in FORMS else pattern
             return f"{where}: {value!r} is not of the form {form}. Correct the value.{meant}"
         case "value_error":
