@@ -86,7 +86,7 @@ class Checkout:
             if source.is_symlink() or source.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
-        (folder / "results/store").mkdir(parents=True)
+        (folder / "results/store").mkdir(parents=True, exist_ok=True)  # a copy of a copy knows it
         shutil.copy(_parsed_modules(), folder / "results/store")
         return cls(folder=folder)
 
