@@ -62,9 +62,17 @@ def render(content: Mapping[str, Any]) -> str:
             f" {_MOST_BYTES / 1e6:.0f} MB. Expected fewer questions: --most {fewer}, or --dataset."
         )
     template = environment(_FOLDER).get_template("browse.html.jinja")
-    scripts = {"script": script, "style": style, "script_digest": digest(script), "style_digest": digest(style)}
-    shown = {"data": data, "part": part_of(content), "has_questions": bool(n), "training": content["training"]}
-    return template.render(study=content["study"], **scripts, **shown)
+    return template.render(
+        study=content["study"],
+        script=script,
+        style=style,
+        data=data,
+        part=part_of(content),
+        training=content["training"],
+        has_questions=bool(n),
+        script_digest=digest(script),
+        style_digest=digest(style),
+    )
 
 
 def part_of(content: Mapping[str, Any]) -> str:
@@ -120,8 +128,12 @@ def collect(
     seeds = {(backbone, int(seed)) for backbone, _, seed, _ in runs}
     trained = {backbone for backbone, seed in seeds if seed}
     return {
-        **{**content, "skipped": skip, "total": total, "labels": labels},
-        **{"images": [_picture_of(path) for _, path in pictures.values()], "questions": questions},
+        **content,
+        "skipped": skip,
+        "total": total,
+        "labels": labels,
+        "images": [_picture_of(path) for _, path in pictures.values()],
+        "questions": questions,
         "runs": [_run(study, *run, runs, places) for run in sorted(seeds) if run[1] or run[0] not in trained],
     }
 

@@ -70,8 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", metavar="N", type=int, default=2, help="with --cell: show N questions (%(default)s)")
     parser.add_argument("--again", action="store_true", help="show why the workflow would make it again")
     parser.add_argument("--why", action="store_true", help="show why it differs from an earlier artifact")
-    other = "with --why: the earlier artifact, by the first digits of its key"
-    parser.add_argument("--other", metavar="KEY", help=other)
+    parser.add_argument(
+        "--other", metavar="KEY", help="with --why: the earlier artifact, by the first digits of its key"
+    )
     parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 

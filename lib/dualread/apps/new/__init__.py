@@ -6,7 +6,6 @@ and writes the file. Nothing is guessed: what has to be decided is said, with th
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from dualread.apps.text import check_repository, named_values
 from dualread.errors import ConfigError, printable
@@ -42,25 +41,39 @@ image.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    several: dict[str, Any] = {"nargs": "+", "default": []}
     parser.add_argument("name", metavar="NAME", help="the study's name: results go to results/NAME")
-    model = "folder of a checkpoint, or owner/name[@revision]"
-    parser.add_argument("--model", required=True, metavar="MODEL", help=model)
-    answers = "a service answers: where its requests and responses are, new or not"
-    parser.add_argument("--answers", metavar="FOLDER", help=answers)
+    parser.add_argument(
+        "--model", required=True, metavar="MODEL", help="folder of a checkpoint, or owner/name[@revision]"
+    )
+    parser.add_argument(
+        "--answers", metavar="FOLDER", help="a service answers: where its requests and responses are, new or not"
+    )
     parser.add_argument("--data", required=True, metavar="DATA", help="table, folder, or hf://owner/name[@revision]")
-    columns = "columns that have another name in your table"
-    parser.add_argument("--columns", metavar="NAME=YOURS", **several, help=columns)
-    files = "the tables of each split, or rows=PATTERN for all"
-    parser.add_argument("--files", metavar="SPLIT=PATTERN", **several, help=files)
-    parser.add_argument("--shares", metavar="SPLIT=SHARE", **several, help="draw the splits by image, such as train=.6")
-    gold = "how gold answers name options, where several ways fit: text, letter, 'number from 0', 'number from 1'"
-    parser.add_argument("--gold", choices=GOLDS, help=gold)
-    alternatives = "what separates gold answers, or options, in one text (nothing)"
-    parser.add_argument("--alternatives", metavar="TEXT", help=alternatives)
+    parser.add_argument(
+        "--columns", nargs="+", default=[], metavar="NAME=YOURS", help="columns that have another name in your table"
+    )
+    parser.add_argument(
+        "--files",
+        nargs="+",
+        default=[],
+        metavar="SPLIT=PATTERN",
+        help="the tables of each split, or rows=PATTERN for all",
+    )
+    parser.add_argument(
+        "--shares", nargs="+", default=[], metavar="SPLIT=SHARE", help="draw the splits by image, such as train=.6"
+    )
+    parser.add_argument(
+        "--gold",
+        choices=GOLDS,
+        help="how gold answers name options, where several ways fit: text, letter, 'number from 0', 'number from 1'",
+    )
+    parser.add_argument(
+        "--alternatives", metavar="TEXT", help="what separates gold answers, or options, in one text (nothing)"
+    )
     parser.add_argument("--booleans", choices=BOOLEANS, help="what True and False stand for in gold answers")
-    bits = "bits that count in 16-bit gray images that do not say it, such as 12"
-    parser.add_argument("--bits", type=int, metavar="N", help=bits)
+    parser.add_argument(
+        "--bits", type=int, metavar="N", help="bits that count in 16-bit gray images that do not say it, such as 12"
+    )
     parser.add_argument("--download", type=Path, metavar="FOLDER", help="copy a data set of the hub into this folder")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the study's file (NAME.yaml); it must not exist yet")
 
@@ -97,6 +110,9 @@ def run(options: argparse.Namespace) -> int:
     except ConfigError:
         out.unlink()
         raise
-    following = [f"dualread plan --configfile {out}", *backbone.before(out), f"snakemake --cores 8 --configfile {out}"]
-    print(f"wrote {out}. Next:", *following, sep="\n  ")
+    print(f"wrote {out}. Next:")
+    print(f"  dualread plan --configfile {out}")
+    for line in backbone.before(out):
+        print(f"  {line}")
+    print(f"  snakemake --cores 8 --configfile {out}")
     return 0

@@ -65,11 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     restored = ways.add_parser("restore", help="show recorded tables without computing", description=_RESTORE)
     restored.add_argument("lock", metavar="LOCK", type=Path, help="a results.lock file")
-    to = "where to put them (%(default)s)"
-    restored.add_argument("--to", metavar="FOLDER", type=Path, default=Path("restored"), help=to)
-    only = "only these targets of the lock, without their inputs"
+    restored.add_argument(
+        "--to", metavar="FOLDER", type=Path, default=Path("restored"), help="where to put them (%(default)s)"
+    )
     for way in (copy, restored):
-        way.add_argument("--only", metavar="NAME", nargs="+", help=only)
+        way.add_argument(
+            "--only", metavar="NAME", nargs="+", help="only these targets of the lock, without their inputs"
+        )
     lock = ways.add_parser("lock", help=f"write the {LOCK_NAME} of a study", description=_LOCK)
     lock.add_argument("folder", metavar="FOLDER", type=Path, help="results/<study>")
     for way in (restored, lock):

@@ -38,12 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.add_argument("--delete", action="store_true", help="remove what no study needs")
     parser.add_argument("--all", action="store_true", help="list everything, not only the 20 largest")
-    results = "a folder with studies (results); may be repeated"
-    parser.add_argument("--results", metavar="DIR", type=Path, action="append", help=results)
-    forget = "registered results folders that no longer exist"
-    parser.add_argument("--forget", metavar="HOST:DIR", nargs="+", default=[], help=forget)
-    keep = "also keep what these lock files name"
-    parser.add_argument("--keep", metavar="LOCK", type=Path, nargs="+", default=[], help=keep)
+    parser.add_argument(
+        "--results", metavar="DIR", type=Path, action="append", help="a folder with studies (results); may be repeated"
+    )
+    parser.add_argument(
+        "--forget", metavar="HOST:DIR", nargs="+", default=[], help="registered results folders that no longer exist"
+    )
+    parser.add_argument(
+        "--keep", metavar="LOCK", type=Path, nargs="+", default=[], help="also keep what these lock files name"
+    )
     parser.add_argument("--batches", action="store_true", help="also batches of entries that are needed")
     parser.add_argument("--store", type=Path, help=STORE_HELP)
 
