@@ -122,7 +122,7 @@ def chosen(cells: EvaluationData, chooser: EvaluationData, method: str, cut: Cal
     try:
         return cut()
     except UndefinedMetricError as error:
-        return f"{in_unit(str(error), chooser.unit)}"
+        return str(in_unit(str(error), chooser.unit))
 
 
 def _judged(rows: Confidences, cut: float | str, unit: str) -> dict:
