@@ -9,37 +9,6 @@ from dualread.errors import ConfigError
 from dualread.training.job import KEPT, Job
 from dualread.training.settings import OPTIMIZER, SCHEDULE, TrainingSettings
 
-# The settings that TRL is given as they are, by its names for them.
-_SETTINGS = {
-    **{name: name for name in ("temperature", "top_p", "loss_type", "scale_rewards", "num_iterations")},
-    **{name: name for name in ("mask_truncated_completions", "learning_rate", "weight_decay")},
-    "num_generations": "group_size",
-    "max_completion_length": "max_completion_tokens",
-    "beta": "kl_coefficient",
-    "epsilon": "clip_low",
-    "epsilon_high": "clip_high",
-    "max_grad_norm": "clip_norm",
-    "warmup_steps": "warmup_fraction",  # TRL takes a number below 1 as a fraction of all steps
-}
-# What is the same in all trainings.
-_FIXED = {
-    "num_train_epochs": 1,  # the rows already contain every pass over the data
-    "shuffle_dataset": False,  # and are already in order
-    "top_k": 0,
-    "importance_sampling_level": "token",
-    # The divergence counts p / p_old times, as by TRL's default: this changes its gradient, and not its value.
-    "use_bias_correction_kl": True,
-    "top_entropy_quantile": 1.0,  # all tokens count
-    "entropy_coef": 0.0,
-    "sync_ref_model": False,
-    "optim": OPTIMIZER,
-    "lr_scheduler_type": SCHEDULE,
-    "logging_steps": 1,
-    "logging_strategy": "steps",
-    "disable_tqdm": True,
-    "log_multimodal": False,
-}
-
 
 def n_processes() -> int:
     """Return how many processes train this actor together, as set by the launcher of `worker`."""
@@ -63,16 +32,44 @@ def arguments(job: Job) -> Any:
     known = {field.name for field in dataclasses.fields(GRPOConfig)}
     recompute = "activation_checkpointing" if "activation_checkpointing" in known else "gradient_checkpointing"
     made: Any = GRPOConfig(
-        **_FIXED,
-        **{name: getattr(settings, ours) for name, ours in _SETTINGS.items()},
+        num_train_epochs=1,  # the rows already contain every pass over the data
+        shuffle_dataset=False,  # and are already in order
+        num_generations=settings.group_size,
+        max_completion_length=settings.max_completion_tokens,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        top_k=0,
+        loss_type=settings.loss_type,
+        scale_rewards=settings.scale_rewards,
+        num_iterations=settings.num_iterations,
+        mask_truncated_completions=settings.mask_truncated_completions,
+        importance_sampling_level="token",
+        beta=settings.kl_coefficient,
+        # The divergence counts p / p_old times, as by TRL's default: this changes its gradient, and not its value.
+        use_bias_correction_kl=True,
+        epsilon=settings.clip_low,
+        epsilon_high=settings.clip_high,
+        top_entropy_quantile=1.0,  # all tokens count
+        entropy_coef=0.0,
+        sync_ref_model=False,
+        optim=OPTIMIZER,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type=SCHEDULE,
+        warmup_steps=settings.warmup_fraction,  # TRL takes a number below 1 as a fraction of all steps
+        weight_decay=settings.weight_decay,
+        adam_beta1=settings.betas[0],
+        adam_beta2=settings.betas[1],
+        max_grad_norm=settings.clip_norm,
+        logging_steps=1,
+        logging_strategy="steps",
+        disable_tqdm=True,
+        log_multimodal=False,
         **_batches(settings),
         **_saving(job),
         **_sharding(settings, {recompute: not on_cpu}),
         **tracking(job.name),
         **correction,
         chat_template_kwargs=dict(job.backbone_settings.get("chat_template", {})),
-        adam_beta1=settings.betas[0],
-        adam_beta2=settings.betas[1],
         bf16=job.backbone_settings["dtype"] == "bfloat16",
         use_cpu=on_cpu,
         dataloader_pin_memory=not on_cpu,

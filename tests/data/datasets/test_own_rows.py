@@ -8,7 +8,7 @@ import polars as pl
 
 from dualread.data.datasets import table
 from dualread.data.datasets.base import load
-from dualread.data.datasets.own_tables import SPLITS
+from dualread.data.datasets.source_rows import SPLITS
 from tests import golden
 from tests.data.datasets.official import record, rows_or_refusal, write, write_rows
 

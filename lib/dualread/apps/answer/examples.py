@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dualread.data.datasets.own_tables import OwnRow, in_form, read_table, unfolded, with_images
+from dualread.data.datasets.source_rows import SourceRow, in_form, read_table, unfolded, with_images
 from dualread.data.given_images import locate, read
 from dualread.digests import digest_of
 from dualread.errors import DataError, did_you_mean, refuse
@@ -78,7 +78,7 @@ def read_examples(examples: Any, name: str, *, part: str | None = None) -> list[
         file = Path(name)
         records = enumerate(_records(examples, name))
         folder = Path()
-        lines = unfolded([OwnRow(file=file, unit="row", number=i, record=record) for i, record in records])
+        lines = unfolded([SourceRow(file=file, unit="row", number=i, record=record) for i, record in records])
     if not lines:
         raise DataError(f"{name}: no examples. Expected rows with an image and a question.")
     lines = in_form([replace(line, record=_named(line.record)) for line in with_images(lines)])
@@ -174,7 +174,7 @@ def _named(record: Mapping[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _example(line: OwnRow, pictures: "_Pictures", part: str | None) -> UserExample | str:
+def _example(line: SourceRow, pictures: "_Pictures", part: str | None) -> UserExample | str:
     """Return the example of a row, or what is wrong with it."""
     record = line.record
     part_name = record.get("part", record.get("split"))

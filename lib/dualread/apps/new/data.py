@@ -12,8 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets.base import Row
-from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
-from dualread.data.datasets.own_tables import NUMBERED, SPLITS, OwnRow, find_tables, read_table, unfolded, usual_tables
+from dualread.data.datasets.gold_columns import gold_way, with_texts, without_booleans
+from dualread.data.datasets.source_rows import (
+    NUMBERED,
+    SPLITS,
+    SourceRow,
+    find_tables,
+    read_table,
+    unfolded,
+    usual_tables,
+)
 from dualread.data.datasets.table import COLUMNS, Settings, formed, loaded
 from dualread.data.given_images import locate, unreadable
 from dualread.data.questions.audit import refuse_broken
@@ -37,7 +45,7 @@ _OFTEN_IDS = ("question_id", "qid", "index", "uid", "sample_id", "questionid")
 _SHOWN = 5
 
 
-def columns_read(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+def columns_read(lines: Sequence[SourceRow], columns: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """Return the setting `columns` of the loader `table`, and sentences on the columns that are read, and those not.
 
     `columns` is {name of a column that the loader reads: its name in the table}, as the user says. Of a needed column
@@ -221,7 +229,7 @@ def _tables(path: Path, files: Mapping[str, str]) -> tuple[Path, dict[str, Any]]
 
 
 def _shares(
-    folder: Path, of_all: bool, lines: Sequence[OwnRow], shares: Mapping[str, float], settings: Mapping[str, Any]
+    folder: Path, of_all: bool, lines: Sequence[SourceRow], shares: Mapping[str, float], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the setting `shares`; refuse a table of all splits that says nothing about them."""
     split_column = settings.get("columns", {}).get("split", "split")

@@ -17,7 +17,7 @@ from typing import Any
 from dualread.apps.score.results import AnswerSet, Claim, Failed, Question, Reading, Scored
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.text import aligned
-from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded, with_images
+from dualread.data.datasets.source_rows import SourceRow, image_in, in_form, unfolded, with_images
 from dualread.data.tables.files import BrokenLine, read_records
 from dualread.digests import digest_of
 from dualread.errors import DataError
@@ -52,7 +52,7 @@ def read_rows(file: Path) -> list[QuestionRow]:
     if not rows:
         raise DataError(f'{file}: is empty. Expected a row such as {{"image": "x.png", "question": "..."}}.')
     lines = [
-        OwnRow(file=file, unit=read.unit, number=number - 1, record=record)
+        SourceRow(file=file, unit=read.unit, number=number - 1, record=record)
         for number, record in rows
         if not isinstance(record, BrokenLine)
     ]

@@ -16,8 +16,8 @@ from pydantic import Field
 
 from dualread.data.datasets._reports import report_row, reportable
 from dualread.data.datasets.base import AuditStep, Loaded, Picture, Row
-from dualread.data.datasets.own_tables import drawn_splits
 from dualread.data.datasets.settings import ReportSettings
+from dualread.data.datasets.source_rows import drawn_splits
 from dualread.errors import DataError, refuse
 from dualread.schema.base import Split
 

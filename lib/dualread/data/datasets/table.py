@@ -49,11 +49,11 @@ from pydantic import Field
 
 from dualread import limits
 from dualread.data.datasets.base import TEXT, Allowed, AuditStep, Loaded, Picture, Row, is_texts, lower
-from dualread.data.datasets.own_gold import with_texts
-from dualread.data.datasets.own_tables import (
+from dualread.data.datasets.gold_columns import with_texts
+from dualread.data.datasets.source_rows import (
     NUMBERED,
     SPLITS,
-    OwnRow,
+    SourceRow,
     drawn_splits,
     find_tables,
     in_form,
@@ -165,7 +165,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     return loaded(folder, files, lines, split, settings, of_all=of_all)
 
 
-def formed(lines: Sequence[OwnRow], settings: Settings, *, of_all: bool) -> list[OwnRow]:
+def formed(lines: Sequence[SourceRow], settings: Settings, *, of_all: bool) -> list[SourceRow]:
     """Return the rows of one split, or of all, with our columns; values have the documented form, but for the gold.
 
     Refused are unknown columns, and rows that lack a value or have one of the wrong kind.
@@ -190,7 +190,7 @@ def formed(lines: Sequence[OwnRow], settings: Settings, *, of_all: bool) -> list
     return lines
 
 
-def _of_other_number(lines: Sequence[OwnRow], roles: Sequence[str] | None) -> Iterator[str]:
+def _of_other_number(lines: Sequence[SourceRow], roles: Sequence[str] | None) -> Iterator[str]:
     """Yield the rows with other images than `roles` say, and those that name several images as if they were one."""
     for line in lines:
         n = len(_listed(line.record["image"]))
@@ -201,7 +201,7 @@ def _of_other_number(lines: Sequence[OwnRow], roles: Sequence[str] | None) -> It
 
 
 def loaded(
-    folder: Path, files: Sequence[Path], lines: Sequence[OwnRow], split: str, settings: Settings, *, of_all: bool
+    folder: Path, files: Sequence[Path], lines: Sequence[SourceRow], split: str, settings: Settings, *, of_all: bool
 ) -> Loaded:
     """Return a question for each row of `split`, at least one.
 
@@ -241,7 +241,7 @@ def loaded(
 
 
 def _splits(
-    lines: Sequence[OwnRow], shown: Sequence[Sequence[Picture]], split: str, settings: Settings, *, of_all: bool
+    lines: Sequence[SourceRow], shown: Sequence[Sequence[Picture]], split: str, settings: Settings, *, of_all: bool
 ) -> list[Any]:
     """Return the split of each row; refuse images of two groups, and groups of two splits."""
     groups = _groups(lines)
@@ -265,7 +265,7 @@ def _splits(
     return splits
 
 
-def _groups(lines: Sequence[OwnRow]) -> list[str]:
+def _groups(lines: Sequence[SourceRow]) -> list[str]:
     """Return the group of each row; none where there is no such column. Refuse rows without a group."""
     if not any("group" in line.record for line in lines):
         return []
@@ -316,7 +316,7 @@ def _divided(groups: Sequence[str], splits: Sequence[Any], file: Path) -> Iterat
 
 
 def _problems(
-    lines: Sequence[OwnRow], required: Mapping[str, Allowed], optional: Mapping[str, Allowed]
+    lines: Sequence[SourceRow], required: Mapping[str, Allowed], optional: Mapping[str, Allowed]
 ) -> Iterator[str]:
     columns = {**required, **optional}
     seen = set(columns)

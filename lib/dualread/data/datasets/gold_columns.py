@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dualread.data.datasets.own_tables import OwnRow
+from dualread.data.datasets.source_rows import SourceRow
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import canonical
 from dualread.grading.options import WAYS
@@ -27,7 +27,7 @@ _NAMED = {
 }
 
 
-def gold_way(lines: Sequence[OwnRow]) -> str | None:
+def gold_way(lines: Sequence[SourceRow]) -> str | None:
     """Return the way in `GOLDS` by which the rows with options name the gold one; None if there are no such rows.
 
     Rows, whose `reference_answers` and `options` are lists, are refused if no way fits all, or if several do and name
@@ -58,7 +58,7 @@ def gold_way(lines: Sequence[OwnRow]) -> str | None:
     return fitting[0]
 
 
-def with_texts(lines: Sequence[OwnRow], way: str | None, booleans: str | None) -> list[OwnRow]:
+def with_texts(lines: Sequence[SourceRow], way: str | None, booleans: str | None) -> list[SourceRow]:
     """Return the rows with gold answers that grading compares: the texts of options, and no booleans.
 
     `way` and `booleans` are the settings `gold` and `booleans`; without a way, it is found. Booleans among the
@@ -87,11 +87,11 @@ def with_texts(lines: Sequence[OwnRow], way: str | None, booleans: str | None) -
     ]
 
 
-def _answers(line: OwnRow) -> Sequence[str]:
+def _answers(line: SourceRow) -> Sequence[str]:
     return line.record["reference_answers"]
 
 
-def _places(line: OwnRow, way: str) -> tuple[int, ...]:
+def _places(line: SourceRow, way: str) -> tuple[int, ...]:
     """Return the places of the options that the gold answers of a row name in a way; () if this way does not fit."""
     # Synonyms may stand beside the text of an option; a letter or a number has none.
     named_places = [WAYS[way](answer, line.record["options"]) for answer in _answers(line)]
@@ -99,7 +99,7 @@ def _places(line: OwnRow, way: str) -> tuple[int, ...]:
     return named if way == "text" or len(named) == len(named_places) else ()
 
 
-def _misfits(rows: Sequence[OwnRow], places: Sequence[Sequence[int]], way: str, why: str) -> Iterator[str]:
+def _misfits(rows: Sequence[SourceRow], places: Sequence[Sequence[int]], way: str, why: str) -> Iterator[str]:
     for line, place in zip(rows, places, strict=True):
         if not place:
             options = line.record["options"]
@@ -115,7 +115,7 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
-def without_booleans(lines: Sequence[OwnRow], booleans: str | None) -> list[OwnRow]:
+def without_booleans(lines: Sequence[SourceRow], booleans: str | None) -> list[SourceRow]:
     """Return the rows with texts in place of True and False, as the setting `booleans` says.
 
     Without it, they are refused where the question asks for neither.

@@ -29,7 +29,7 @@ _SPLIT_NAMES = {"training": "train", "val": "validation", "valid": "validation",
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OwnRow:
+class SourceRow:
     """One row of a table as it was read: the 0-based `number` of its line or row (`unit`), and its values.
 
     `notes` say what was changed about it, in words that are equal for all rows that were changed so.
@@ -46,7 +46,7 @@ class OwnRow:
         """The table and the row's place in it, for messages: lines are called by their number, rows from 0 on."""
         return f"{self.file}: {self.unit} {self.number + (self.unit == 'line')}"
 
-    def split_at(self, separator: str | None) -> "OwnRow":
+    def split_at(self, separator: str | None) -> "SourceRow":
         """Return the row with lists in place of texts that the separator cuts; None for nothing."""
         texts = {name: self.record.get(name) for name in _LISTS if separator is not None}
         split = {
@@ -64,7 +64,7 @@ def split_name(name: Any) -> Any:
     return _SPLIT_NAMES.get(plain, plain) if isinstance(plain, str) and plain in {*SPLITS, *_SPLIT_NAMES} else name
 
 
-def renamed(lines: Sequence[OwnRow], columns: Mapping[str, str], known: Sequence[str]) -> list[OwnRow]:
+def renamed(lines: Sequence[SourceRow], columns: Mapping[str, str], known: Sequence[str]) -> list[SourceRow]:
     """Return the rows with the user's columns under our names, and without those that have no name of ours.
 
     `columns` is {name of ours: name in the table}. A name of ours (`known`) that is not in it, and is not another one's
@@ -143,10 +143,10 @@ def stem_of(path: Path) -> str | None:
     return split_name(path.name.lower().removesuffix(".gz").removesuffix(suffix_of(path)))
 
 
-def read_table(file: Path) -> tuple[list[OwnRow], str]:
+def read_table(file: Path) -> tuple[list[SourceRow], str]:
     """Return the rows of one table, and in words how it was read."""
     read = read_records(file)
-    lines = [OwnRow(file=file, unit=read.unit, number=number - 1, record=record) for number, record in read.rows]
+    lines = [SourceRow(file=file, unit=read.unit, number=number - 1, record=record) for number, record in read.rows]
     if not lines:
         raise DataError(f"{file}: has no rows. Expected one row per question.")
     return lines, read.form
@@ -169,7 +169,7 @@ _BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "SUkq", "TU0AK", "Qk")
 _LONGEST_NAME = 255  # characters of a file's name; what is longer and has no dot is an image in base64
 
 
-def unfolded(lines: Sequence[OwnRow]) -> list[OwnRow]:
+def unfolded(lines: Sequence[SourceRow]) -> list[SourceRow]:
     """Return the rows with columns that the loader reads in place of those of other programs.
 
     These are question and reference_answers in place of a conversation, as LLaVA's are, without a marker `<image>`
@@ -187,7 +187,7 @@ def unfolded(lines: Sequence[OwnRow]) -> list[OwnRow]:
     if not columns.keys().isdisjoint(_CONVERSATIONS):
         unfolded_rows = [_unfolded(line) for line in made]
         refuse(result for result in unfolded_rows if isinstance(result, str))
-        made = [result for result in unfolded_rows if isinstance(result, OwnRow)]
+        made = [result for result in unfolded_rows if isinstance(result, SourceRow)]
     return made
 
 
@@ -199,7 +199,7 @@ def _option_columns(columns: Collection[str]) -> list[str] | None:
     return in_order if is_complete and "options" not in columns else None
 
 
-def _gathered(line: OwnRow, columns: Sequence[str], target: str) -> OwnRow:
+def _gathered(line: SourceRow, columns: Sequence[str], target: str) -> SourceRow:
     """Return the row with a list, `target`, in place of `columns`, of which those at the end may be empty."""
     values = [line.record.get(name) for name in columns]
     while values and values[-1] in (None, ""):
@@ -209,7 +209,7 @@ def _gathered(line: OwnRow, columns: Sequence[str], target: str) -> OwnRow:
     return replace(line, record={**others, target: values}, notes=(*line.notes, note) if values else line.notes)
 
 
-def _unfolded(line: OwnRow) -> OwnRow | str:
+def _unfolded(line: SourceRow) -> SourceRow | str:
     name = next((name for name in _CONVERSATIONS if line.record.get(name) is not None), None)
     if name is None or "question" in line.record:
         return line
@@ -231,7 +231,7 @@ def _unfolded(line: OwnRow) -> OwnRow | str:
     return replace(line, record={**record, "question": bare, "reference_answers": [reply]}, notes=(*line.notes, *notes))
 
 
-def in_form(lines: Sequence[OwnRow]) -> list[OwnRow]:
+def in_form(lines: Sequence[SourceRow]) -> list[SourceRow]:
     """Return the rows, whose columns have our names, with values in the form that the loader documents.
 
     What is in no known form stays as it is, for the loader to refuse. Ids that have lost digits are refused.
@@ -248,7 +248,7 @@ def in_form(lines: Sequence[OwnRow]) -> list[OwnRow]:
     return [_in_form(line) for line in lines]
 
 
-def _in_form(line: OwnRow) -> OwnRow:
+def _in_form(line: SourceRow) -> SourceRow:
     record, notes = dict(line.record), list(line.notes)
     for name in _IDS:
         if _is_whole(value := record.get(name)) or isinstance(value, str):
@@ -272,7 +272,7 @@ def _in_form(line: OwnRow) -> OwnRow:
     return line if record == line.record else replace(line, record=record, notes=tuple(notes))
 
 
-def with_images(lines: Sequence[OwnRow]) -> list[OwnRow]:
+def with_images(lines: Sequence[SourceRow]) -> list[SourceRow]:
     """Return the rows with a list `image` in place of the columns image_1, image_2, ...; the last ones may be empty."""
     columns = sorted(
         {name for line in lines for name in line.record if NUMBERED.fullmatch(name)},
