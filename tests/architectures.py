@@ -6,6 +6,9 @@ from tests.tiny import FAMILIES
 
 # Tests of models and trainings with this mark run with each architecture, and the others with the first one.
 both = pytest.mark.parametrize("tiny", FAMILIES, indirect=True)
+# Where the code is the same for all, the second one is tried in `make test-rest`.
+SECOND_IN_REST = (FAMILIES[0], pytest.param(FAMILIES[1], marks=pytest.mark.rest))
+second_in_rest = pytest.mark.parametrize("tiny", SECOND_IN_REST, indirect=True)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,6 +19,7 @@ from tests import families
 from tests.specs import changed
 from tests.tiny import image
 
+pytestmark = pytest.mark.rest
 # What is refused is refused in code that all families share: of these, one has positions and the other types of tokens.
 few = pytest.mark.parametrize("family", ["qwen2_5_vl", "paligemma"], indirect=True)
 newlines = pytest.mark.parametrize("family", ["llava_next"], indirect=True)

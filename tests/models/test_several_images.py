@@ -36,7 +36,10 @@ def requests() -> list[Request]:
 
 OF_TILES = ("idefics3",)  # an image is cut into pieces, whose tokens do not stand together
 NAMES = (*FAMILIES, *families.FAMILIES)
-others = pytest.mark.parametrize("family", [name for name in NAMES if name != "paligemma"], indirect=True)
+OF_SEVERAL = [name for name in NAMES if name != "paligemma"]
+others = pytest.mark.parametrize(
+    "family", [OF_SEVERAL[0], *(pytest.param(name, marks=pytest.mark.rest) for name in OF_SEVERAL[1:])], indirect=True
+)
 
 
 def check_single_images(family, asked, completions, replayed):

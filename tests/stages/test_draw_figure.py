@@ -54,6 +54,7 @@ def test_for_print_for_a_page_and_every_value(tmp_path):
     assert b"DejaVuSans" in pdf
 
 
+@pytest.mark.rest
 def test_another_process_with_other_settings_draws_the_same_bytes(tmp_path):
     draw(tmp_path, tmp_path / "one")
     with matplotlib.rc_context({"font.size": 30, "pdf.compression": 0, "savefig.dpi": 10}):

@@ -15,9 +15,11 @@ from dualread.store.manifest import read_manifest
 from dualread.store.runner import Runner
 from dualread.store.store import Store
 from tests import specs
+from tests.architectures import second_in_rest
 from tests.specs import changed
 from tests.stages.shards import seal
 
+pytestmark = second_in_rest
 GREEDY, SAMPLES = {}, {"temperature": 1.0, "n_samples": 2}
 
 

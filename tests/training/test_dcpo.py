@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from dualread.errors import ConfigError
@@ -88,7 +88,7 @@ def test_interleaved_groups_over_two_processes(monkeypatch):
     assert logged["terms/calibration/mean"] == pytest.approx(-0.45)
 
 
-@both
+@second_in_rest
 def test_each_token_is_trained_with_its_own_advantage(answered, calls):
     """On a real model: which advantage is applied to which token of the loss."""
     make, ids = answered

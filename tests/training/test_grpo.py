@@ -3,7 +3,7 @@ import types
 
 import polars as pl
 import pytest
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from dualread.errors import DataError, TrainingError
@@ -15,7 +15,7 @@ from dualread.training.rewards import vl_calibration as vl_reward
 from dualread.training.trainer import Algorithm, _reward_function, counted
 
 
-@both
+@second_in_rest
 def test_the_turns_before_the_question_are_trained_on(tiny, job, calls):
     """The training itself compares what TRL makes of a prompt with transformers alone (`_reference`)."""
     turns = (("system", "You read images."), ("user", "Ready?"), ("assistant", "Yes."))
@@ -66,7 +66,7 @@ def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
     }
 
 
-@both
+@second_in_rest
 def test_kl_is_measured_against_the_base_and_only_if_it_has_a_coefficient(answered, calls):
     make, _ = answered
     losses = calls(GRPOTrainer, "_compute_loss")

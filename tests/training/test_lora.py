@@ -7,7 +7,7 @@ import peft
 import polars as pl
 import pytest
 import torch
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from tests.tiny import MODEL, image
 from tests.training.conftest import LENGTH
 from tests.training.test_resume import Killed, dying
@@ -34,7 +34,7 @@ def moved(tiny, folder, settings=MODEL):
     return {name for name in before if not torch.equal(before[name], after[name])}
 
 
-@both
+@second_in_rest
 def test_only_the_linear_layers_of_the_language_model_move(tiny, job):
     log = pl.DataFrame(grpo.train(job("actor", lora=LORA)))
     changed = moved(tiny, job("actor").out)
@@ -74,7 +74,7 @@ def test_the_reference_of_the_penalty_is_the_base_and_there_is_no_second_model(t
         np.testing.assert_allclose(reference[: len(ids)].numpy(), own_log_probs(base, question, ids, 0), atol=2e-5)
 
 
-@both
+@second_in_rest
 def test_the_merged_checkpoint_answers_as_the_adapter_does(tiny, job, monkeypatch):
     """The adapter as peft saves it, opened by peft alone, against the checkpoint that the training wrote."""
     save, folder = _lora.save, job("actor").out.with_name("adapter")

@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 import torch
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from tests.training.conftest import with_completion
 from transformers import PrinterCallback
 from trl.trainer.grpo_trainer import GRPOTrainer
@@ -95,7 +95,7 @@ def largest_difference(one, other):
     return max(float((one[name] - other[name]).abs().max()) for name in one)
 
 
-@both
+@second_in_rest
 def test_both_steps_follow_the_gradient_of_the_formula(several, steps):
     job, completions = several
     train(job)

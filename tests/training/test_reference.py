@@ -6,7 +6,7 @@ import types
 
 import numpy as np
 import pytest
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from tests.models.backbones.damage import edit_json
 from transformers import AutoTokenizer
 
@@ -40,7 +40,7 @@ def _shifted(types):
     return types.roll(1, dims=1)
 
 
-@both
+@second_in_rest
 @pytest.mark.parametrize("wrong", [_without, _shifted])
 def test_wrong_token_types_end_the_training(job, monkeypatch, wrong):
     right = Encoder.batch

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from tests.tiny import MODEL, image
 
 from dualread.models.backbones.checkpoint import open_checkpoint
@@ -68,7 +68,7 @@ def test_every_process_draws_what_one_process_would_draw(opened, rows, job):
     assert sampled(opened, rows, job("", seed=2), step=3) != whole
 
 
-@both
+@second_in_rest
 @pytest.mark.parametrize("top_p", [1.0, 0.7])
 def test_against_a_literal_loop(opened, rows, job, top_p):
     """Reference: one row at a time, one full forward pass per token, no cache, the distribution as numpy arrays."""

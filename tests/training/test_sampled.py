@@ -6,7 +6,7 @@ import types
 import numpy as np
 import pytest
 import torch
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from tests.tiny import MODEL
 
 from dualread.errors import TrainingError
@@ -95,7 +95,7 @@ def of(log, name):
     return [row["value"] for row in log if row["name"] == name]
 
 
-@both
+@second_in_rest
 def test_the_engine_has_the_weights_of_every_step(sampled):
     job, opened = sampled()
     differences = of(grpo.train(job), "rollout_difference")

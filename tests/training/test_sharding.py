@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from safetensors.numpy import load_file
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from tests.specs import changed
 from tests.tiny import FAMILIES, MODEL, build
 
@@ -215,7 +215,7 @@ def test_the_first_process_alone_reads_a_model_that_others_get_a_part_of(module,
     assert took < 0.75 * 4 * read  # bytes: its half, and one tensor
 
 
-@both
+@second_in_rest
 def test_a_whole_model_has_weights_while_it_is_filled(tiny):
     """Here all of them are in this process."""
     import torch

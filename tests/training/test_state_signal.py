@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from tests.readers import synthetic
 from tests.training.conftest import with_completion
 from tests.training.test_loss import largest_difference
@@ -70,7 +70,7 @@ def of_formula(job, completions):
     return heads, gradient
 
 
-@both
+@second_in_rest
 def test_the_head_and_what_it_teaches_follow_plain_autograd(answered, steps):
     make, ids = answered
     read = []

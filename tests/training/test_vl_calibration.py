@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import torch
 from PIL import Image
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from tests.tiny import MODEL, image
 
 from dualread.models import prompts
@@ -66,7 +66,7 @@ def logged(log, name):
     return log.filter(pl.col("name") == f"terms/{name}")["value"].to_list()
 
 
-@both
+@second_in_rest
 def test_training_logs_every_term(run, speak):
     log = run("actor", kl_coefficient=1e-4)
     assert logged(log, "valid/mean") == [1, 1]
@@ -101,7 +101,7 @@ def held(decode, ids):
     ]
 
 
-@both
+@second_in_rest
 def test_negative_advantages_are_weighted_in_the_loss_at_exactly_the_vision_tokens(run, speak, monkeypatch):
     from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -157,7 +157,7 @@ def views(tiny):
     return opened, tuple(opened.encoder.prompt(text, images=[picture], row="0") for picture in pictures)
 
 
-@both
+@second_in_rest
 def test_divergences_are_those_of_two_plain_forward_passes(views):
     opened, both = views
     model, encoder = opened.model, opened.encoder
@@ -199,7 +199,7 @@ def test_vision_tokens_exclude_tags_and_outer_white_space():
     assert vision_tokens([0, 2, 8, 0, 2, 8], decode) == ()  # twice
 
 
-@both
+@second_in_rest
 def test_black_is_black_after_the_processor(tiny, monkeypatch):
     processor = load_processor(tiny.checkpoint, MODEL)
     monkeypatch.setattr(vl_calibration, "BLACK_SHARE", 1.0)

@@ -16,6 +16,7 @@ from dualread.training import worker
 from dualread.training.trainer import training_order
 
 
+@pytest.mark.rest
 def test_every_process_runs_once_with_one_thread_and_a_local_meeting_point(module, tmp_path):
     name = module("""
         said = {name: os.environ[name] for name in ("WORLD_SIZE", "OMP_NUM_THREADS", "MASTER_ADDR")}
@@ -37,6 +38,7 @@ def test_the_error_of_a_failed_worker_is_reported(module, tmp_path):
         worker.launch(name, tmp_path / "file", 2)
 
 
+@pytest.mark.rest
 def test_the_output_of_a_worker_that_dies_silently_is_reported(module, tmp_path):
     name = module("print('loading', file=sys.stderr, flush=True); os.kill(os.getpid(), 9)")
     with pytest.raises(DualReadError, match=r"exit status 1; last lines:[\s\S]*SIGKILL"):
@@ -91,6 +93,7 @@ def test_several_nodes_need_a_slurm_job_on_that_many(slurm, tmp_path, given, fou
         worker.launch("worked", tmp_path / "file", 4, nodes=2)
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_when_the_waiting_process_is_interrupted_or_killed(module, tmp_path, end):
     name = module("""

@@ -70,9 +70,9 @@ def test_rules_of_a_module_run_beside_others(outer, monkeypatch, capsys):
     outer.config["snakefile"] = "link/Snakefile"
     assert "Nothing to be done" in outer()
     monkeypatch.chdir(outer.folder)
-    assert program.main(["verify", "tables/main.tex"]) == 0
+    assert program.main(["verify", "tables/data.tex"]) == 0
     assert "; of this configuration" in capsys.readouterr().out
-    assert program.main(["explain", "tables/main.tex", "--again"]) == 0
+    assert program.main(["explain", "tables/data.tex", "--again"]) == 0
     assert "nothing has changed" in capsys.readouterr().out
     # A rule of theirs runs again when its command is edited, as they are used to; ours do when a setting is.
     again = outer("-n", more="\n\nOTHER = 1")

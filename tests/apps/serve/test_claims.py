@@ -25,14 +25,15 @@ from tests.apps.score import small
 from tests.apps.serve import reports
 from tests.apps.serve.reports import CLAIMS, SAID
 from tests.apps.serve.running import opened, sent, serving, wait_until
-from tests.tiny import FAMILIES, image
+from tests.architectures import SECOND_IN_REST
+from tests.tiny import image
 
 METHODS = ["sequence_likelihood", "p_state", "question_prior"]
 PARSE = single.parse  # the other tests of this folder replace it
 NUMBERS = ("confidence", "psr", "per")
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=SECOND_IN_REST)
 def ward(request, tmp_path_factory):
     return reports.study(request.param, tmp_path_factory.mktemp(request.param))
 

@@ -32,6 +32,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.rest
 def test_the_command_ends_in_time_while_the_model_computes(study):
     running, port = start(study, "--seconds-to-stop", "2")
     key = {"Authorization": "Bearer secret"}

@@ -79,6 +79,7 @@ def test_an_error_in_a_process_is_raised_here(two):
         two.answer(requests("a", "death"), GREEDY)
 
 
+@pytest.mark.rest
 def test_a_process_that_is_killed_between_two_calls_ends_in_a_sentence(two):
     two.answer(requests("a", "b"), GREEDY)
     for child in multiprocessing.active_children():
@@ -116,6 +117,7 @@ with taken(2):
 """
 
 
+@pytest.mark.rest
 def test_the_gpus_of_a_killed_job_are_free_when_its_engines_have_ended(tmp_path, monkeypatch):
     names = [f"test-{uuid.uuid4()}" for _ in range(2)]
     monkeypatch.setenv(devices.VISIBLE, ",".join(names))

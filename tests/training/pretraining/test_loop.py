@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.architectures import both
+from tests.architectures import second_in_rest
 from tests.tiny import image
 
 from dualread.schema.backbones import Pretraining
@@ -81,7 +81,7 @@ def test_rows_of_one_pass_differ_by_a_quarter_at_most():
     assert groups_of_similar_length([60, 40, 90, 41, 50, 51]) == [[1, 3, 4], [5, 0], [2]]
 
 
-@both
+@second_in_rest
 def test_the_gradient_is_that_of_single_rows(tiny):
     """Reference: one row at a time, without padding; the mean is over the weights of all rows."""
     model, encoder = tiny.load()

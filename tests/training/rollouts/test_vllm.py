@@ -39,6 +39,7 @@ def apart(monkeypatch):
     rollouts.close()
 
 
+@pytest.mark.rest
 def test_every_engine_gets_all_weights_and_a_part_of_the_rows_in_their_order(apart):
     tied = torch.tensor([[1.0, 2.0 + 2**-12]])  # the last digit is none in bfloat16
     weights = {"embedding": tied, "head": tied, "turned": torch.arange(6.0).reshape(2, 3).T}
@@ -50,6 +51,7 @@ def test_every_engine_gets_all_weights_and_a_part_of_the_rows_in_their_order(apa
     assert all(given == {"embedding": rounded, "head": rounded, "turned": turned} for *_, given, _ in made)
 
 
+@pytest.mark.rest
 def test_new_weights_replace_the_old_ones_and_no_file_stays_open(apart):
     def of_step(value):
         return apart.roll_out([("w", torch.tensor([value]))], ["a"], DECODING, [1])[0][3]["w"][1]
@@ -58,6 +60,7 @@ def test_new_weights_replace_the_old_ones_and_no_file_stays_open(apart):
     assert not [link for link in Path("/proc/self/fd").iterdir() if "weights" in os.path.realpath(link)]
 
 
+@pytest.mark.rest
 def test_weights_are_a_file_without_a_name_of_which_nothing_is_left_when_its_processes_are_killed(apart):
     [(*_, names)] = apart.roll_out([("w", torch.zeros(1000))], ["a"], DECODING, [1])
     assert names == 0
