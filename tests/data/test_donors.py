@@ -194,15 +194,15 @@ def test_a_pair_agrees_in_what_it_must_share(column):
     assert _found([_row(0), _row(1, image="b", answers=["mri"], **{column: "other"})]) == set()
 
 
-@pytest.mark.parametrize(("n", "choose"), [(3, _smallest_digest), (4, _next_in_the_ring)])
+@pytest.mark.parametrize(("n", "choose"), [(8, _smallest_digest), (9, _next_in_the_ring)])
 def test_a_group_is_large_beyond_the_limit(monkeypatch, n, choose):
-    monkeypatch.setattr(candidates, "LARGEST_COMPARED", 3)
+    monkeypatch.setattr(candidates, "LARGEST_COMPARED", 8)
     rows = [_row(i, image=f"b{i}", answers=[f"g{i}"]) for i in range(n)]
     pairs, audit = pair(_manifest(*rows), ["modality"])
     names = [row["sample_id"] for row in rows]
     expected = {source: choose(source, [of for of in names if of != source]) for source in names}
     assert dict(pairs.select("sample_id", "donor_sample_id").iter_rows()) == expected
-    assert ("in 1 group of more than 3 questions" in audit["rule"][0]) is (n > 3)
+    assert ("in 1 group of more than 8 questions" in audit["rule"][0]) is (n > 8)
 
 
 def test_audit_counts():

@@ -40,6 +40,18 @@ def test_a_copy_is_close(kind):
         assert value <= MOST_DIFFERENCE
 
 
+@pytest.mark.parametrize("limit", ["MOST_DISTANCE", "MOST_DIFFERENCE"])
+def test_a_copy_is_as_far_as_the_limit_at_most(monkeypatch, limit):
+    pair = _thumbnails(picture(0), COPIES["cropped by a pixel"](picture(0)))
+    [(*_, distance, value)] = copies(pair, np.arange(2))
+    apart = {"MOST_DISTANCE": distance, "MOST_DIFFERENCE": value}[limit]
+    assert apart > 0
+    monkeypatch.setattr(f"dualread.data.questions.copies.{limit}", apart)
+    assert len(list(copies(pair, np.arange(2)))) == 1
+    monkeypatch.setattr(f"dualread.data.questions.copies.{limit}", np.nextafter(apart, 0))
+    assert list(copies(pair, np.arange(2))) == []
+
+
 def test_a_neighbouring_slice_is_not_a_copy():
     # Mixed with a tenth of another picture: the hash hardly changes, the picture does.
     for seed in range(3):
