@@ -81,7 +81,7 @@ def test_shares_have_a_mean_over_data_sets_and_a_threshold_has_none():
 
 
 def test_coverage_and_kept_risk_have_the_interval_of_a_share():
-    test = answers([0.95, 0.91, 0.92, 0.29], [True, False, True, False], ["i", "i", "j", "k"])
+    test = answers([0.95, 0.9, 0.92, 0.29], [True, False, True, False], ["i", "i", "j", "k"])
     rows = {row["metric"]: row for row in threshold_rows(test, choose(VALIDATION, [10, 30]))}
     # From .9 on, three answers of two images are kept, one of them wrong.
     kept = rows["kept_risk_at_risk_10"]
