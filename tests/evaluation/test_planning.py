@@ -7,8 +7,9 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from dualread.errors import UndefinedMetricError
+from dualread.evaluation import planning
 from dualread.evaluation.metrics.risk_control import certified_threshold
-from dualread.evaluation.planning import ENOUGH, Expected, _log_odds, images_needed, planned
+from dualread.evaluation.planning import ENOUGH, REPETITIONS, Expected, _log_odds, images_needed, planned
 
 
 @pytest.mark.parametrize(("accuracy", "auroc"), [(0.5, 0.6), (0.75, 0.8), (0.95, 0.9)])
@@ -50,6 +51,13 @@ def test_the_number_of_images_is_where_four_in_five_sets_certify_something():
     assert [row.images for row in rows] == [round(n / 4), round(n / 2), n, 2 * n, 4 * n]
     assert [row.certified for row in rows] == sorted(row.certified for row in rows)
     assert [row.kept for row in rows] == sorted(row.kept for row in rows)
+
+
+@pytest.mark.parametrize(("n_failed", "is_enough"), [(12, True), (13, False)])
+def test_four_in_five_is_enough(monkeypatch, n_failed, is_enough):
+    verdicts = iter([False] * n_failed + [True] * (REPETITIONS - n_failed))
+    monkeypatch.setattr(planning, "certifies_any", lambda *answers, **risks: next(verdicts))
+    assert planning._enough(Expected(accuracy=0.8, auroc=0.85), 10, 0.2, 0.1) is is_enough
 
 
 def test_a_harder_demand_needs_more_images():

@@ -24,7 +24,7 @@ GRADED_PAIRS = "sample_id,donor_image_id,donor_confidence,donor_answer,donor_cor
 CLAIMS = """\
 report,claim,start,end,cluster_id,correct,confidence
 r1,0,0,10,p1,1,0.9
-r1,1,12,20,p1,,0.8
+r1,1,10,20,p1,,0.8
 r2,0,0,7,p2,0,0.6
 """
 OPTIONS = {"A": ["liver", "left", "five"], "B": ["kidney", "right", "six"], "C": ["spleen", "both", "a#b"]}
@@ -88,10 +88,10 @@ TABLES = {
     "a claim without a name": (CLAIMS.replace("r1,1", "r1,"), None),
     "a claim that may have no name": (CLAIMS.replace("r1,1", "r1,None"), None),
     "claims of no report": (without(CLAIMS, "report"), None),
-    "claims that overlap": (CLAIMS.replace("12,20", "8,20"), None),
+    "claims that overlap": (CLAIMS.replace("10,20", "9,20"), None),
     "claims whose end nobody says": (without(CLAIMS, "end"), None),
     "claims in a column of another case": (CLAIMS.replace("report,claim", "report,Claim"), None),
-    "a claim of no characters": (CLAIMS.replace("12,20", "12,12"), None),
+    "a claim of no characters": (CLAIMS.replace("10,20", "10,10"), None),
     "a claim before its report": (CLAIMS.replace("0,10", "-1,10"), None),
     "a report of two patients": (CLAIMS.replace("20,p1,,", "20,p2,1,"), None),
     "pairs in percent": (

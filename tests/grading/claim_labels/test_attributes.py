@@ -17,6 +17,7 @@ CLEAR = "MRI in coronal plane. The head is shown. There is evidence of no lesion
     ("sentence", "references", "label"),
     [
         ("CT in axial plane.", [LESIONS], True),  # the same in other words
+        ("CT in axial plane.", ["Axial CT image."], True),  # which is all that the reference states
         ("CT in axial plane.", [CLEAR], False),
         ("CT in axial plane.", [CLEAR, LESIONS], True),  # any of several references will do
         ("  axial\n ct image ", [LESIONS], True),  # case, white space and the full stop do not count
