@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dualread.evaluation.statistics.p_values import P, holm, p_value
+from dualread.evaluation.statistics.p_values import EQUAL, P, holm, p_value
 
 
 def value_of(differences):
@@ -36,7 +36,9 @@ def test_a_rounding_error_is_no_difference():
     assert (replicates != 0).all()
     assert value_of(replicates) == 1.0
     # A tie among them counts on both sides: 2 (1 + 1) / 5, and not 2 (1 + 0) / 5.
-    assert value_of([0.1, 0.2, 0.3, (0.1 + 0.2) - 0.3]) == pytest.approx(0.8)
+    for rounded in ((0.1 + 0.2) - 0.3, EQUAL, -EQUAL):
+        assert value_of([0.1, 0.2, 0.3, rounded]) == pytest.approx(0.8)
+        assert value_of([-0.1, -0.2, -0.3, rounded]) == pytest.approx(0.8)
 
 
 def test_without_a_value_there_is_no_p_value():

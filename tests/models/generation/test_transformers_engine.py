@@ -154,6 +154,9 @@ def test_ids_are_drawn_by_their_probabilities():
     # .6 alone holds less than .7 of the mass, .6 and .3 hold it: 2 has a third of what is left, below u = 1/3.
     nucleus = changed(sampling, top_p=0.7)
     assert _choose(scores, nucleus, uniform).tolist() == [2, 2, 2, 2, 2, 3, 3, 3, 3, 3]
+    # Two of four equal ids hold exactly half of the mass.
+    half = changed(sampling, top_p=0.5)
+    assert _choose(torch.zeros(2, 4), half, np.array([0.0, 0.9999])).tolist() == [0, 1]
     # Squared and normalized: .01, 0, .09, .36 of .46, so the cumulated sums are .0217, .0217, .2174, 1.
     cold = changed(sampling, temperature=0.5)
     assert _choose(scores, cold, uniform).tolist() == [0, 2, 2, 2, 2, 3, 3, 3, 3, 3]

@@ -13,6 +13,7 @@ from dualread.apps.score.results import Reading
 from dualread.apps.serve import service as module
 from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
 from dualread.apps.serve.wire import ChatRequest, Turn
+from dualread.errors import DataError
 from dualread.models.actor import EncodedRequest, SeededDecoding
 from dualread.models.streams import Finished, GrowingCompletion, PromptRead
 from tests.apps.serve.service.test_texts import TEXT, byte_level
@@ -234,3 +235,12 @@ def test_an_answer_is_judged_if_it_ends_where_readers_saw_it_end(finish_reason, 
 def test_an_answer_is_judged_if_it_is_drawn_as_those_that_readers_saw(fitted, wanted, is_judged):
     sent, turn = ChatRequest(messages=[{"role": "user", "content": "x"}], **wanted), Turn(role="user", parts=())
     assert (list(requests(**fitted)._reasons([turn], True, 1, None, sent)) == []) is is_judged
+
+
+def test_a_prompt_leaves_room_for_a_token_and_the_one_that_is_read_after_it():
+    sent = ChatRequest(messages=[{"role": "user", "content": "x"}])
+    decoding, notes = requests()._decoding(sent, 2**17 - 2, "q1")
+    assert decoding.max_completion_tokens == 1
+    assert notes == ["max_tokens 10 is lowered to 1, for which there is room"]
+    with pytest.raises(DataError, match=rf"^a prompt of {2**17 - 1} tokens leaves no room for an answer. Shorten it.$"):
+        requests()._decoding(sent, 2**17 - 1, "q1")
