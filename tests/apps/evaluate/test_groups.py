@@ -26,6 +26,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_a_column_has_up_to_a_hundred_groups():
+    table = {"confidence": [0.5] * 100, "correct": [1] * 100, "age": list(range(100))}
+    evaluated = dualread.evaluate(table, by="age", replicates=0)
+    assert evaluated.groups is not None
+    assert evaluated.groups.metrics.drop_nulls("group")["group"].n_unique() == 100
+
+
 def test_columns_of_other_people_are_groups(folder, capsys):
     evaluated = dualread.evaluate("klinik.csv", by=["Geschlecht", "Haus"], columns=COLUMNS, replicates=200)
     plain = dualread.evaluate("klinik.csv", columns=COLUMNS, replicates=200)

@@ -196,7 +196,7 @@ CALLS = {
     "groups by an empty column": ({"confidence": [0.5], "correct": [1], "sex": [" "]}, {"by": "sex"}),
     "groups by lists": ({"confidence": [0.5], "correct": [1], "sex": [["f", "m"]]}, {"by": "sex"}),
     "groups by numbers": (
-        {"confidence": [0.5] * 102, "correct": [1] * 102, "age": [k / 4 for k in range(102)]},
+        {"confidence": [0.5] * 101, "correct": [1] * 101, "age": [k / 4 for k in range(101)]},
         {"by": "age"},
     ),
     **{
