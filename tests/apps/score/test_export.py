@@ -234,6 +234,7 @@ def elsewhere(finished, bundle, tmp_path_factory):
 NOT_THERE = "not on this machine, and cannot be downloaded from the hub "
 
 
+@pytest.mark.rest
 def test_without_the_workflow_a_study_a_bundle_and_an_actor_from_a_hub_score_as_here(finished, bundle, elsewhere):
     """Another revision has another actor, which is refused; without a revision, the text is the name of a folder."""
     psr, printed = elsewhere

@@ -129,6 +129,7 @@ def test_a_bundle_without_the_threshold_is_named(study):
         opened(study, abstain_before="threshold").__enter__()
 
 
+@pytest.mark.rest
 def test_the_command_opens_the_page_and_ends_at_a_signal(study):
     """The browser is a program that prints the address."""
     arguments = [study.reader("dualread"), "--checkpoint", study.actor, "--port", "0", "--engine", "transformers"]

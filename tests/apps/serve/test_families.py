@@ -19,7 +19,9 @@ from tests.tiny import Tiny, image
 ASKED = [(image(i % 3), f"{LESION} {i % 4}") for i in range(8)]
 
 
-@pytest.fixture(scope="module", params=[("gemma3", None), ("idefics3", "vanilla")], ids=str)
+@pytest.fixture(
+    scope="module", params=[("gemma3", None), pytest.param(("idefics3", "vanilla"), marks=pytest.mark.rest)], ids=str
+)
 def study(request, studies, tmp_path_factory):
     family, prompt = request.param
     if prompt is None:

@@ -55,7 +55,7 @@ def keep(folder, kept):
         edit_json(folder / name, edit)
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=[FAMILIES[0], pytest.param(FAMILIES[1], marks=pytest.mark.rest)])
 def plain(request, tmp_path_factory):
     return families.build(request.param, tmp_path_factory.mktemp("plain") / request.param)
 
