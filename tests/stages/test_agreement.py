@@ -14,6 +14,7 @@ from dualread.models.replay import agreement
 from dualread.schema.replay import Agreement
 from dualread.stages import generate, replay
 from tests import specs
+from tests.architectures import second_in_rest
 from tests.specs import changed
 from tests.stages.test_model_stages import actor  # noqa: F401 (a fixture)
 from tests.tiny import MODEL
@@ -48,11 +49,13 @@ def answered(tiny, actor, hospital, tmp_path, monkeypatch):  # noqa: F811
     return run
 
 
+@second_in_rest
 @pytest.mark.parametrize("batch_size", [1, 64])
 def test_the_model_that_generated_agrees(answered, batch_size):
     assert "replayed" in answered(batch_size=batch_size)
 
 
+@second_in_rest
 def test_a_swapped_checkpoint_is_refused(answered, actor, tmp_path):  # noqa: F811
     """A training changes weights by little; here by 3% of their spread."""
     other = shutil.copytree(actor, tmp_path / "other")
@@ -67,6 +70,7 @@ def test_a_swapped_checkpoint_is_refused(answered, actor, tmp_path):  # noqa: F8
         answered(actor=other)
 
 
+@second_in_rest
 def test_dropped_token_types_are_refused(tiny, answered, monkeypatch):
     batch = Encoder.batch
 

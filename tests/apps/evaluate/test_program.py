@@ -146,6 +146,7 @@ def _blocks(text):
     return dict(zip(("predictions.csv", "pairs.csv"), (re.sub(r"(?m)^ +", "", block) for block in found), strict=True))
 
 
+@pytest.mark.rest
 def test_the_example_of_the_help_runs(tmp_path, monkeypatch, capsys):
     """`tests/workflow/test_snippets.py` runs those of the pages."""
     for name, table in _blocks(evaluate.DESCRIPTION).items():
