@@ -1,13 +1,23 @@
 """With which architectures tests run; not in `tests.tiny`, which vLLM's environment imports without pytest."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from tests.tiny import FAMILIES
 
 # Tests of models and trainings with this mark run with each architecture, and the others with the first one.
 both = pytest.mark.parametrize("tiny", FAMILIES, indirect=True)
-# Where the code is the same for all, the second one is tried in `make test-rest`.
-SECOND_IN_REST = (FAMILIES[0], pytest.param(FAMILIES[1], marks=pytest.mark.rest))
+
+
+def others_in_rest(values: Sequence[str], n_often: int = 1) -> list[Any]:
+    """Return parameters of which the first `n_often` run in `make test`, and the others in `make test-rest`."""
+    return [*values[:n_often], *(pytest.param(value, marks=pytest.mark.rest) for value in values[n_often:])]
+
+
+# Where the code is the same for all architectures.
+SECOND_IN_REST = others_in_rest(FAMILIES)
 second_in_rest = pytest.mark.parametrize("tiny", SECOND_IN_REST, indirect=True)
 
 

@@ -16,6 +16,7 @@ from dualread.models.replay.of_generation import Collected
 from dualread.models.replay.replayed import stacked_optional, with_images
 from dualread.schema.replay import PassReading
 from tests import families
+from tests.architectures import others_in_rest
 from tests.models.test_families import alone
 from tests.tiny import FAMILIES, image
 
@@ -37,9 +38,7 @@ def requests() -> list[Request]:
 OF_TILES = ("idefics3",)  # an image is cut into pieces, whose tokens do not stand together
 NAMES = (*FAMILIES, *families.FAMILIES)
 OF_SEVERAL = [name for name in NAMES if name != "paligemma"]
-others = pytest.mark.parametrize(
-    "family", [OF_SEVERAL[0], *(pytest.param(name, marks=pytest.mark.rest) for name in OF_SEVERAL[1:])], indirect=True
-)
+others = pytest.mark.parametrize("family", others_in_rest(OF_SEVERAL), indirect=True)
 
 
 def check_single_images(family, asked, completions, replayed):

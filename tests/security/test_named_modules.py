@@ -18,6 +18,7 @@ from dualread.limits import UntrustedNameError
 from dualread.readers import base
 from tests import golden
 from tests.apps.score import small
+from tests.architectures import others_in_rest
 from tests.readers import synthetic
 from tests.security import conftest
 
@@ -101,7 +102,7 @@ def test_what_refuses_a_name_says_which_in_which_file_and_field_and_what_to_do(r
     golden.check(Path(__file__).with_name("named_modules.txt"), found)
 
 
-@pytest.mark.parametrize("name", [*NAMES[:2], *(pytest.param(name, marks=pytest.mark.rest) for name in NAMES[2:])])
+@pytest.mark.parametrize("name", others_in_rest(NAMES, n_often=2))
 def test_no_text_of_a_header_is_ever_looked_up_as_a_module(readers, tmp_path, package, name):
     header = read_header(readers.reader("dualread") / "reader.safetensors")
     lists = [f"{of}provenance.features" for of in ("", "parents.pre.", "parents.post.")]

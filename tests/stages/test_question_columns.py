@@ -9,7 +9,7 @@ from dualread.schema.data import ListClaimsSpec
 from dualread.stages import build_manifest, list_claims
 from dualread.stages._joined import read_groups
 from tests import specs
-from tests.data.datasets.test_own_rows import PNG
+from tests.data.datasets.test_source_rows import PNG
 from tests.stages import shards
 
 TABLE = """id,question,reference_answers,image,Geschlecht,site,location

@@ -61,13 +61,13 @@ def test_the_numbers_are_those_of_a_study(data, tmp_path, monkeypatch):
     assert found["sample_id"].to_list() == [row["id"] for row in given if row["split"] == "test"]
     for name, of_study in METHODS.items():
         theirs = expected.filter(method=of_study).select("answer", "correct", "confidence", id="sample_id")
-        confidence = {"id": "examples/test/" + pl.col("sample_id"), "c": f"confidence_{name}"}
-        ours = found.select("answer", "correct", "reason", **confidence)
+        named = found.with_columns(id="examples/test/" + pl.col("sample_id"), c=f"confidence_{name}")
+        ours = named.select("id", "answer", "correct", "reason", "c")
         both = ours.join(theirs, on="id", validate="1:1", suffix="_study")
         assert len(both) == len(ours) == len(theirs)
         assert both["answer"].equals(both["answer_study"].alias("answer"))
         assert both["correct"].equals(both["correct_study"].alias("correct"))
-        # A study has a number for each answer, which counts as wrong where it does not exist.
+        # A study gives a confidence to an answer that does not exist, too, and counts that answer as wrong.
         exists = both["reason"].is_null()
         assert both.filter(exists)["c"].to_list() == both.filter(exists)["confidence"].to_list(), name
         assert both.filter(~exists)["c"].null_count() == (~exists).sum() == 1

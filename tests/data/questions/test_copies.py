@@ -41,7 +41,7 @@ def test_a_copy_is_close(kind):
 
 
 @pytest.mark.parametrize("limit", ["MOST_DISTANCE", "MOST_DIFFERENCE"])
-def test_a_copy_is_as_far_as_the_limit_at_most(monkeypatch, limit):
+def test_a_pair_at_the_limit_is_a_copy_and_one_beyond_it_is_none(monkeypatch, limit):
     pair = _thumbnails(picture(0), COPIES["cropped by a pixel"](picture(0)))
     [(*_, distance, value)] = copies(pair, np.arange(2))
     apart = {"MOST_DISTANCE": distance, "MOST_DIFFERENCE": value}[limit]

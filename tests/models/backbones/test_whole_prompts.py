@@ -13,6 +13,7 @@ from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls, without_calls
 from dualread.models.probe import probe
 from tests import families
+from tests.architectures import others_in_rest
 from tests.models.backbones.damage import copied, edit_json
 from tests.tiny import MODEL, image
 
@@ -55,7 +56,7 @@ def keep(folder, kept):
         edit_json(folder / name, edit)
 
 
-@pytest.fixture(scope="module", params=[FAMILIES[0], pytest.param(FAMILIES[1], marks=pytest.mark.rest)])
+@pytest.fixture(scope="module", params=others_in_rest(FAMILIES))
 def plain(request, tmp_path_factory):
     return families.build(request.param, tmp_path_factory.mktemp("plain") / request.param)
 

@@ -1,4 +1,4 @@
-"""What `table` makes of people's own rows: own_rows.txt has their fields, or the refusal, per case."""
+"""What `table` makes of people's own rows: source_rows.txt has their fields, or the refusal, per case."""
 
 import base64
 from itertools import count
@@ -254,7 +254,7 @@ def test_rows_of_people(tmp_path):
         else:
             write(folder, content)
         found[name] = rows_or_refusal("table", folder, split, settings)
-    golden.check(Path(__file__).with_name("own_rows.txt"), found)
+    golden.check(Path(__file__).with_name("source_rows.txt"), found)
 
 
 def test_a_computed_id_depends_on_the_content_only(tmp_path):
